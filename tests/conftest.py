@@ -1,0 +1,78 @@
+"""What every test may use: the real programs that loom is tested with, and a check for what is left over."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class RealEnv:
+    """The commands of the real servers and clients whose environments have been made."""
+
+    servers: Mapping[str, list[str]]
+    clients: Mapping[str, list[str]]
+    node: str | None
+
+    def server(self, name: str) -> list[str]:
+        """Return the command of a real server; skip the test where it has not been installed."""
+        if name not in self.servers:
+            pytest.skip(f"the real server {name} is not installed here: run `make servers`")
+        return list(self.servers[name])
+
+    def client(self, name: str) -> list[str]:
+        """Return the command of a real client; skip the test where it has not been installed."""
+        if name not in self.clients:
+            pytest.skip(f"the real client {name} is not installed here: run `make clients`")
+        return list(self.clients[name])
+
+
+@pytest.fixture(scope="session")
+def real_env() -> RealEnv:
+    """Find the real servers and clients that `make servers` and `make clients` have installed."""
+    answer = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "env.py"), "paths"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    found = json.loads(answer.stdout)
+    return RealEnv(servers=found["servers"], clients=found["clients"], node=found.get("node"))
+
+
+@pytest.fixture
+def no_leaks() -> Iterator[None]:
+    """Fail a test that leaves a child process or an open descriptor behind."""
+    me = psutil.Process()
+    children_before = {child.pid for child in me.children(recursive=True)}
+    descriptors_before = open_descriptors()
+    yield
+    left = [child for child in me.children(recursive=True) if child.pid not in children_before]
+    assert not left, f"child processes left behind: {left}"
+    opened = open_descriptors() - descriptors_before
+    assert not opened, f"descriptors left open: {sorted(opened)}"
+
+
+def open_descriptors() -> set[tuple[int, str]]:
+    """Return every open descriptor of this process with what it points to."""
+    found: set[tuple[int, str]] = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found.add((int(name), os.readlink(f"/proc/self/fd/{name}")))
+        except FileNotFoundError:
+            continue  # the descriptor that listed the folder itself
+    return found
