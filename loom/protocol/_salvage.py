@@ -1,0 +1,76 @@
+"""Whose answer was it? Finding the id in a line that cannot be read as a whole.
+
+A reply that is too long, holds broken UTF-8 or is cut must fail the call it belongs to, not leave it waiting.
+Only the first and last 4 KiB are looked at: servers write the id before a large result or right behind it.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from loom.protocol._frames import EDGE_BYTES, Oversized
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+_NUMBER_OR_STRING = rb'(-?\d+|"(?:[^"\\]|\\.)*")'
+_ID_AT_END = re.compile(
+    rb'[,{]\s*"id"\s*:\s*' + _NUMBER_OR_STRING + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$'
+)
+_METHOD_AT_END = re.compile(rb'[,{]\s*"method"\s*:\s*"[^"\\]*"\s*(?:,\s*"(?:id|jsonrpc)"\s*:\s*[^,{}]+)*\}\s*$')
+
+
+class Salvaged(msgspec.Struct, frozen=True):
+    """What could be read of a broken reply; ``id`` is raw JSON, None where it was not found."""
+
+    id: bytes | None
+
+
+def salvage_reply(line: bytes | Oversized) -> Salvaged | None:
+    """Judge an unreadable line: a reply of a JSON-RPC peer, or None when it is noise or no reply."""
+    if isinstance(line, Oversized):
+        head, tail = line.head.lstrip(b"\xef\xbb\xbf \t\r"), line.tail
+    else:
+        body = line.strip().removeprefix(b"\xef\xbb\xbf")
+        head, tail = body[:EDGE_BYTES], body[-EDGE_BYTES:]
+    if not head.startswith(b"{"):
+        return None
+    if not isinstance(line, Oversized) and b'"jsonrpc"' not in head and b'"jsonrpc"' not in tail:
+        return None
+    top = _top_level_scalars(head)
+    if b'"method"' in top or _METHOD_AT_END.search(tail):
+        return None  # a notification or a request of the server: no call waits for it
+    found = top.get(b'"id"')
+    if found is None:
+        at_end = _ID_AT_END.search(tail)
+        found = at_end.group(1) if at_end else None
+    return Salvaged(found)
+
+
+def _top_level_scalars(head: bytes) -> dict[bytes, bytes]:
+    """Return the scalar members at depth one, as far as the head goes."""
+    found: dict[bytes, bytes] = {}
+    depth = 0
+    key: bytes | None = None
+    wants_value = False
+    for match in _TOKEN.finditer(head):
+        token = match.group()
+        if token in b"{[":
+            depth += 1
+            wants_value = False
+        elif token in b"}]":
+            depth -= 1
+        elif depth != 1:
+            continue
+        elif token == b",":
+            key, wants_value = None, False
+        elif token == b":":
+            wants_value = key is not None
+        elif wants_value and key is not None:
+            # A number that the cut may have shortened is no id.
+            if token.startswith(b'"') or match.end() < len(head):
+                found[key] = token
+            wants_value = False
+        else:
+            key = token
+    return found

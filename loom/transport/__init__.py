@@ -1,0 +1,20 @@
+"""Bytes to and from processes and standard streams, and the containment of processes."""
+
+from loom.transport._child import ChildProcess, spawn_child
+from loom.transport._containment import Containment, GuardianActor
+from loom.transport._pipes import HIGH_WATER_BYTES, Cork, PipeReader, PipeWriter
+from loom.transport._pressure import Backpressure
+from loom.transport._stdio import ProtocolStdio
+
+__all__ = [
+    "HIGH_WATER_BYTES",
+    "Backpressure",
+    "ChildProcess",
+    "Containment",
+    "Cork",
+    "GuardianActor",
+    "PipeReader",
+    "PipeWriter",
+    "ProtocolStdio",
+    "spawn_child",
+]
