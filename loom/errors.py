@@ -85,6 +85,12 @@ class BadChildSpec(ActorError):
     at_fault = "client"
 
 
+class PermanentFailure(ActorError):
+    """Raised by an actor whose next start would fail the same way: its supervisor gives up on it at once."""
+
+    code = "permanent_failure"
+
+
 class UnknownChild(ActorError):
     """A supervisor has no child of this id (any more)."""
 
@@ -136,7 +142,7 @@ class HandshakeRefused(LoomError):
     at_fault = "server"
 
 
-class CannotStart(LoomError):
+class CannotStart(PermanentFailure):
     """A server that cannot run until its configuration or its environment changes; restarting is pointless."""
 
     code = "cannot_start"
