@@ -1,0 +1,77 @@
+"""Keys that can be written but do nothing in this version. The table shrinks as versions learn them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loom.config._model import LoadedConfig, WrittenKey
+    from loom.config._server import ServerConfig
+
+_LATER = "has no effect in this version"
+_NO_TRANSPORT = "transport not in this version"
+
+# Top-level keys, and groups with all that is in them.
+_SETTINGS = {
+    "store": _LATER,
+    "search": _LATER,
+    "http": _LATER,
+    "ingest": _LATER,
+    "envelope": _LATER,
+    "intercept": "is off in this version",
+    "tokenThreshold": _LATER,
+    "memoryBudgetBytes": _LATER,
+    "duckdbMemoryLimit": _LATER,
+    "exportDir": _LATER,
+    "queryTimeoutMs": _LATER,
+    "maxQueryRows": _LATER,
+    "maxQueryBytes": _LATER,
+    "references": _LATER,
+    "maxResultBytes": _LATER,
+    "largeTextTokens": _LATER,
+    "cacheTtlDays": _LATER,
+    "metadataBootstrap": _LATER,
+    "bootstrapConcurrency": _LATER,
+    "idleTimeoutMinutes": _LATER,
+}
+_SERVERS = {
+    "refreshOnStartup": _LATER,
+    "idleTimeoutMinutes": _LATER,
+    "project": _LATER,
+    "provenanceDenylist": _LATER,
+    "intercept": "is off in this version",
+    "url": _NO_TRANSPORT,
+    "headers": _NO_TRANSPORT,
+    "auth": _NO_TRANSPORT,
+}
+_EXPOSE = "works as all in this version"
+_LIFECYCLE = "starts like eager in this version"
+
+
+def without_effect(loaded: LoadedConfig) -> list[str]:
+    """Return ``path: why`` for each key that the user wrote and that does nothing in this version."""
+    servers = {server.name: server for server in loaded.config.servers}
+    lines: list[str] = []
+    for written in loaded.written:
+        server = servers.get(written.server or "")
+        why = _server_reason(written, server) if server else _setting_reason(written, loaded)
+        if why:
+            lines.append(f"{written.path}: {why}")
+    return lines
+
+
+def _setting_reason(written: WrittenKey, loaded: LoadedConfig) -> str | None:
+    if written.key == "expose":
+        return _EXPOSE if loaded.config.expose != "all" else None
+    return _SETTINGS.get(written.key) or _SETTINGS.get(written.key.partition(".")[0])
+
+
+def _server_reason(written: WrittenKey, server: ServerConfig) -> str | None:
+    key = written.key.removeprefix("servers[].")
+    if key == "expose":
+        return _EXPOSE if server.expose != "all" else None
+    if key == "lifecycle":
+        return _LIFECYCLE if server.lifecycle in ("lazy", "lazy_keep_alive") else None
+    if key == "type":
+        return _NO_TRANSPORT if server.type != "stdio" and server.url is None else None
+    return _SERVERS.get(key)
