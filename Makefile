@@ -67,9 +67,8 @@ acceptance: lint test cases ## Run everything, the slow tests and the benchmarks
 	@$(MAKE) --no-print-directory bench
 
 .PHONY: bench
-bench: dev servers ## Run the benchmarks
-	@if [ ! -f bench/__main__.py ]; then echo "bench: skipped, there is no bench/__main__.py"; exit 0; fi; \
-	$(PY) -m bench
+bench: dev ## Run the benchmarks
+	@$(PY) -m benchmarks
 
 .PHONY: lock
 lock: ## Make the lock files anew; UPGRADE=1 takes newer versions

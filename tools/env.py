@@ -50,8 +50,15 @@ REQUIREMENTS = ROOT / "requirements"
 
 PYTHON_SERVERS = {"git": "mcp-server-git", "sqlite": "mcp-server-sqlite", "time": "mcp-server-time"}
 NPM_SERVERS = {"everything": "mcp-server-everything", "filesystem": "mcp-server-filesystem"}
-# A client is a folder under npm/clients with a program of this name in it.
-NPM_CLIENTS = {"inspector": "mcp-inspector", "mcpc": "mcpc", "mcporter": "mcporter"}
+# A client is a folder under npm/clients; the program of this name comes with a package, or lies in the folder
+# where there is only an SDK.
+NPM_CLIENTS = {
+    "inspector": "mcp-inspector",
+    "mcpc": "mcpc",
+    "mcporter": "mcporter",
+    "sdk1": "client.mjs",
+    "sdk2": "client.mjs",
+}
 NPM_TOOLS = {"pyright": "pyright"}
 
 OLDEST_NODE = (22, 19)  # what the inspector asks for
@@ -315,9 +322,14 @@ def npm_folder(name: str) -> Path:
     return ROOT / "npm" / (name if name in ("servers", "tools") else f"clients/{name}")
 
 
+def npm_files(name: str) -> list[Path]:
+    """Return what an npm environment is made from: two lock files and, for an SDK, our program."""
+    folder = npm_folder(name)
+    return [folder / "package.json", folder / "package-lock.json", *sorted(folder.glob("*.mjs"))]
+
+
 def npm_stamp(name: str) -> str:
-    locks = [read_lock(npm_folder(name) / file) for file in ("package.json", "package-lock.json")]
-    return digest(*locks, node_program(), ENVS)
+    return digest(*map(read_lock, npm_files(name)), node_program(), ENVS)
 
 
 def npm_ready(name: str) -> bool:
@@ -331,8 +343,8 @@ def make_npm(name: str, log: Path) -> bool:
     remove(folder)
     log.unlink(missing_ok=True)
     folder.mkdir(parents=True)
-    for file in ("package.json", "package-lock.json"):
-        shutil.copyfile(npm_folder(name) / file, folder / file)
+    for file in npm_files(name):
+        shutil.copyfile(file, folder / file.name)
     # No package here needs its install scripts, and a script can fetch what no lock names.
     flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
     run([npm_program(), "ci", *flags], log=log, cwd=folder, path=node_program().parent)
@@ -341,7 +353,8 @@ def make_npm(name: str, log: Path) -> bool:
 
 
 def npm_command(environment: str, program: str) -> list[str]:
-    script = ENVS / f"npm-{environment}" / "node_modules" / ".bin" / program
+    folder = ENVS / f"npm-{environment}"
+    script = folder / program if program.endswith(".mjs") else folder / "node_modules" / ".bin" / program
     return [str(node_program()), str(script.resolve())]
 
 

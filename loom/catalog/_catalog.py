@@ -51,6 +51,8 @@ class Catalog:
         self.pinned = tuple(pinned)
         self.version: GuardedValue[int] = GuardedValue(0)
         """Moves with every change that a list could show."""
+        self.moves = 0
+        """The same number as a plain attribute: it is read on every call."""
 
     def set_servers(self, servers: Iterable[ServerName]) -> None:
         """Take a new set of servers in config order; what is known of those that stay is kept."""
@@ -64,8 +66,10 @@ class Catalog:
         entry = self._entries.get(server)
         if entry is None:
             return
-        first = {tool.name: tool for tool in reversed(tools)}
-        unique = tuple(tool for tool in tools if first[tool.name] is tool)
+        first: dict[str, ToolDefinition] = {}
+        for tool in tools:
+            first.setdefault(tool.name, tool)
+        unique = tuple(first.values())
         if len(unique) < len(tools):
             problems = (*problems, f"{len(tools) - len(unique)} tools are left out: their names occur twice")
         changed = _fingerprint(unique) != _fingerprint(entry.tools)
@@ -115,7 +119,8 @@ class Catalog:
         ]
 
     def _changed(self) -> None:
-        self.version.value += 1
+        self.moves += 1
+        self.version.value = self.moves
 
 
 class SessionView:
@@ -135,7 +140,7 @@ class SessionView:
 
     def route(self, raw_name: bytes) -> Route | None:
         """Return where a tool name (raw JSON string) leads; it keeps this meaning for the session."""
-        if self._version != self._catalog.version.value:
+        if self._version != self._catalog.moves:
             self._refresh()
         route = self._routes.get(raw_name)
         if route is not None and raw_name not in self._called:
@@ -145,7 +150,7 @@ class SessionView:
 
     def page(self, cursor: str | None) -> bytes | None:
         """Return the result of a tools/list, rendered; None for a cursor that loom never gave."""
-        if self._version != self._catalog.version.value:
+        if self._version != self._catalog.moves:
             self._refresh()
         if cursor is None:
             self._listed = tuple(self._pages)
@@ -158,7 +163,7 @@ class SessionView:
         """Tell whether a list that this session was given differs from what it would get now."""
         if self._listed is None:
             return False
-        if self._version != self._catalog.version.value:
+        if self._version != self._catalog.moves:
             self._refresh()
         return self._listed != tuple(self._pages)
 
@@ -168,7 +173,7 @@ class SessionView:
 
     def _refresh(self) -> None:
         catalog = self._catalog
-        self._version = catalog.version.value
+        self._version = catalog.moves
         tools = catalog.all_tools()
         keys = [(server, tool.name) for server, tool, _ in tools]
         names = self._names = assign_names(keys, prefix=catalog.prefix, kept=self._seen)

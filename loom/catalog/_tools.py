@@ -30,6 +30,8 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
     members: Mapping[str, Any]
     required: frozenset[str] = frozenset()
     has_output_schema: bool = False
+    repeatable: bool = False
+    """The server says that a second call does no harm: it only reads, or is idempotent."""
     repairs: tuple[str, ...] = ()
 
     def render(self, exposed: str) -> bytes:
@@ -82,6 +84,7 @@ def parse_tool(item: Payload) -> ToolDefinition | str:
         members=members,
         required=_required(repaired),
         has_output_schema="outputSchema" in members,
+        repeatable=_is_repeatable(members.get("annotations")),
         repairs=tuple(f"{name}: {repair}" for repair in repairs),
     )
 
@@ -118,6 +121,13 @@ def _required(schema: Payload) -> frozenset[str]:
     names = decode_elements(members["required"]) if members and "required" in members else None
     found = [decode_string(name) for name in names or []]
     return frozenset(name for name in found if name is not None) if None not in found else frozenset()
+
+
+def _is_repeatable(annotations: Payload | None) -> bool:
+    hints = decode_members(annotations) if annotations is not None else None
+    return hints is not None and any(
+        bytes(hints.get(name, b"")) == b"true" for name in ("readOnlyHint", "idempotentHint")
+    )
 
 
 def _requires_task(execution: Payload | None) -> bool:

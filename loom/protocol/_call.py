@@ -24,7 +24,7 @@ class ReplySlot(Protocol):
 class Call:
     """One forwarded request and its row in the pending table.
 
-    ``make_params`` builds the params once the id is known, since the id doubles as the progress token.
+    ``params`` are raw JSON, or are built once the id is known, since the id doubles as the progress token.
     ``progress_token`` is the caller's own token as raw JSON, None when it asked for no progress.
     """
 
@@ -32,8 +32,8 @@ class Call:
         "deadline_at",
         "id",
         "last_progress",
-        "make_params",
         "method",
+        "params",
         "progress_token",
         "sent",
         "session_id",
@@ -44,14 +44,14 @@ class Call:
         self,
         slot: ReplySlot,
         method: bytes,
-        make_params: Callable[[int], bytes],
+        params: bytes | Callable[[int], bytes],
         session_id: SessionId,
         *,
         progress_token: bytes | None = None,
     ) -> None:
         self.slot = slot
         self.method = method
-        self.make_params = make_params
+        self.params = params
         self.session_id = session_id
         self.progress_token = progress_token
         self.last_progress = float("-inf")

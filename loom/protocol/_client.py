@@ -13,7 +13,7 @@ leaves the table exactly once, through ``_finish`` or ``cancel``, so its slot is
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ from loom.protocol._envelope import (
 )
 from loom.protocol._faults import Fault, FaultCode, Outcome, unknown_method
 from loom.protocol._frames import Oversized
-from loom.protocol._salvage import salvage_reply
+from loom.protocol._salvage import foreign_id, salvage_reply
 
 if TYPE_CHECKING:
     from loom.protocol._call import Call
@@ -43,6 +43,10 @@ MAX_QUEUED_CALLS = 10_000  # calls above maxConcurrency that may wait; beyond it
 _ADVICE: dict[Outcome, str] = {
     "unknown": "The call may have run: look before you repeat it.",
     "not_started": "The call was not started: try again in a moment.",
+}
+_UNREADABLE_ADVICE: dict[FaultCode, str] = {
+    "reply_too_long": "Ask for less, or raise maxMessageBytes for this server.",
+    "unreadable_reply": "This is a fault of the server; its other tools still work.",
 }
 
 OwnReply = Callable[[Payload | None, Payload | None], None]
@@ -94,7 +98,7 @@ class ClientSession:
         self._next_id = 1
         self._in_flight = 0
         self._pending: dict[int, Call] = {}
-        self._queue: deque[Call] = deque()
+        self._queue: OrderedDict[int, Call] = OrderedDict()
         self._own: dict[int, OwnReply] = {}
         self._closed: Fault | None = None
 
@@ -147,15 +151,15 @@ class ClientSession:
         if self._in_flight < self._max_concurrency:
             self._send_call(call)
         else:
-            self._queue.append(call)
+            self._queue[call.id] = call
 
     def _send_call(self, call: Call) -> None:
         self._in_flight += 1
         call.sent = True
-        self._send(
-            b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}'
-            % (call.id, call.method, call.make_params(call.id))
-        )
+        params = call.params
+        if not isinstance(params, bytes):
+            params = params(call.id)
+        self._send(b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (call.id, call.method, params))
 
     def cancel(self, call: Call, reason: bytes | None = None) -> None:
         """Forget a call and tell the server. Its slot is not called; a late answer is counted and dropped.
@@ -164,15 +168,18 @@ class ClientSession:
         """
         if self._pending.get(call.id) is not call:
             return  # it has ended, or belongs to an earlier incarnation whose ids began at 1 as well
-        del self._pending[call.id]
-        self._withdraw(call, reason)
-
-    def _withdraw(self, call: Call, reason: bytes | None) -> None:
+        self._remove(call)
         if call.sent:
-            self._in_flight -= 1
             self._cancel_downstream(call.id, reason)
             self._pump()
         self._left()
+
+    def _remove(self, call: Call) -> None:
+        del self._pending[call.id]
+        if call.sent:
+            self._in_flight -= 1
+        else:
+            del self._queue[call.id]
 
     def _cancel_downstream(self, call_id: int, reason: bytes | None) -> None:
         tail = b',"reason":' + reason if reason is not None else b""
@@ -184,20 +191,23 @@ class ClientSession:
         """Send queued calls while there is room."""
         queue = self._queue
         while queue and self._in_flight < self._max_concurrency:
-            call = queue.popleft()
-            if call.id in self._pending:
-                self._send_call(call)
+            self._send_call(queue.popitem(last=False)[1])
 
     def expire(self, now: float) -> float:
         """Fail every call whose deadline has passed; return when to look again (absolute, maybe inf)."""
-        while self._pending:
-            call = next(iter(self._pending.values()))
+        expired: list[Call] = []
+        for call in self._pending.values():
             if call.deadline_at > now:
-                return call.deadline_at
-            del self._pending[call.id]
-            self._count("timeouts")
-            self.suspect = self.suspect or call.sent
-            self._withdraw(call, encode_string("timed out"))
+                break
+            expired.append(call)
+        for call in expired:  # all of them first: none that waits and has expired too may take a free place
+            self._remove(call)
+            if call.sent:
+                self.suspect = True
+                self._cancel_downstream(call.id, encode_string("timed out"))
+        self._pump()
+        self._count("timeouts", len(expired))
+        for call in expired:
             call.slot.fail(
                 self.fault(
                     "timeout",
@@ -206,7 +216,9 @@ class ClientSession:
                     advice="The server goes on; raise requestTimeoutMs for it if its tools need longer.",
                 )
             )
-        return now + self._request_timeout
+        if expired:
+            self._left()
+        return next((call.deadline_at for call in self._pending.values()), now + self._request_timeout)
 
     # ------------------------------------------------------------ loom's own requests
 
@@ -215,7 +227,6 @@ class ClientSession:
         own_id = self._next_id
         self._next_id += 1
         if self._closed is not None:
-            reply(None, None)
             return own_id
         self._own[own_id] = reply
         self._send(b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (own_id, method.encode(), params))
@@ -240,24 +251,18 @@ class ClientSession:
             self._broken(line)
             return
         message = decode_envelope(line)
+        if isinstance(message, Decoded):
+            self._count("nonfinite_tokens", message.nonfinite)
+            message = message.envelope
         if isinstance(message, Envelope):
             if message.method is UNSET:
-                self._answer(message, line)
+                self._answer(message)
             else:
                 self._from_server(message, now)
-        elif isinstance(message, Decoded):
-            self._count("nonfinite_tokens", message.nonfinite)
-            if message.envelope.method is UNSET:
-                self._answer(message.envelope, line)
-            else:
-                self._from_server(message.envelope, now)
+        elif message is Unreadable.BATCH:
+            self._batch(line, now)
         elif line.strip():
-            if message is Unreadable.BATCH:
-                self._batch(line, now)
-            elif message is Unreadable.NOT_AN_ENVELOPE:
-                self._count("noise_lines")
-            else:
-                self._broken(line)
+            self._broken(line)
 
     def _batch(self, line: bytes, now: float) -> None:
         """Revision 2025-03-26 lets a server send arrays of messages."""
@@ -267,30 +272,34 @@ class ClientSession:
             else:
                 self._count("noise_lines")
 
-    def _answer(self, message: Envelope, line: bytes) -> None:
+    def _answer(self, message: Envelope) -> None:
         has_result, has_error = message.result is not UNSET, message.error is not UNSET
-        if message.jsonrpc != "2.0" or message.id is UNSET or has_result is has_error:
+        if message.jsonrpc != "2.0" or message.id is UNSET:
             self._count("noise_lines")
             return
         try:
             answered = int(bytes(message.id))
         except ValueError:
-            answered = _foreign_id(bytes(message.id))
-        call = self._pending.pop(answered, None)
-        if call is not None:
-            if call.sent:
-                self._in_flight -= 1
-                if self._queue:
-                    self._pump()
+            answered = foreign_id(bytes(message.id))
+        if has_result is has_error:
+            self._unreadable(answered, "unreadable_reply", "the reply has not one of result and error")
+            return
+        call = self._pending.get(answered)
+        if call is not None and call.sent:
+            del self._pending[answered]
+            self._in_flight -= 1
+            if self._queue:
+                self._pump()
             if has_result:
                 call.slot.result(message.result)  # type: ignore[arg-type]  # narrowed by has_result
             else:
                 call.slot.error(message.error)  # type: ignore[arg-type]  # narrowed by has_error
+            self._left()
             return
         own = self._own.pop(answered, None)
         if own is not None:
             own(message.result if has_result else None, message.error if has_error else None)  # type: ignore[arg-type]  # narrowed above
-        elif 0 < answered < self._next_id:
+        elif call is None and 0 < answered < self._next_id:
             self._count("late_replies")
         else:
             self._count("unknown_replies")
@@ -343,23 +352,21 @@ class ClientSession:
         if found is None:
             self._count("noise_lines")
             return
-        self._count("unreadable_replies")
-        answered = _foreign_id(found.id) if found.id is not None else self._only_call()
-        call = self._pending.get(answered)
-        if call is None:
-            own = self._own.pop(answered, None)
-            if own is not None:
-                own(None, None)
-            return
+        answered = foreign_id(found.id) if found.id is not None else self._only_call()
         if isinstance(line, Oversized):
-            code: FaultCode = "reply_too_long"
             what = f"the reply is {line.size} bytes long, more than maxMessageBytes allows"
-            advice = "Ask for less, or raise maxMessageBytes for this server."
+            self._unreadable(answered, "reply_too_long", what)
         else:
-            code, what = "unreadable_reply", "the reply is not valid JSON in UTF-8"
-            advice = "This is a fault of the server; its other tools still work."
-        self._finish(call, self.fault(code, "unknown", what=what, advice=advice))
-        self._pump()
+            self._unreadable(answered, "unreadable_reply", "the reply is not valid JSON in UTF-8")
+
+    def _unreadable(self, answered: int, code: FaultCode, what: str) -> None:
+        self._count("unreadable_replies")
+        call = self._pending.get(answered)
+        if call is not None and call.sent:
+            self._finish(call, self.fault(code, "unknown", what=what, advice=_UNREADABLE_ADVICE[code]))
+            self._pump()
+        elif (own := self._own.pop(answered, None)) is not None:
+            own(None, None)
 
     def _only_call(self) -> int:
         if self._in_flight != 1:
@@ -369,9 +376,7 @@ class ClientSession:
     # ------------------------------------------------------------ ends
 
     def _finish(self, call: Call, fault: Fault) -> None:
-        del self._pending[call.id]
-        if call.sent:
-            self._in_flight -= 1
+        self._remove(call)
         call.slot.fail(fault)
         self._left()
 
@@ -380,7 +385,6 @@ class ClientSession:
         if self._closed is not None:
             return
         self._closed = fault
-        self._queue.clear()
         for call in list(self._pending.values()):
             outcome: Outcome = "unknown" if call.sent else "not_started"
             self._finish(call, msgspec.structs.replace(fault, outcome=outcome, advice=_ADVICE[outcome]))
@@ -391,12 +395,3 @@ class ClientSession:
     def fault(self, code: FaultCode, outcome: Outcome, *, what: str, advice: str) -> Fault:
         """Describe a failure of this server."""
         return Fault(server=self.server, code=code, outcome=outcome, state="running", what=what, advice=advice)
-
-
-def _foreign_id(raw: bytes) -> int:
-    """Read an id that came back in another form: a string of digits, or 5.0 for 5. 0 stands for none."""
-    try:
-        number = float(raw.strip(b'"'))
-    except ValueError:
-        return 0
-    return int(number) if number.is_integer() and 0 < number < 2**53 else 0

@@ -66,9 +66,7 @@ def decode_envelope(line: bytes) -> Envelope | Decoded | Unreadable:
 
 
 def _second_look(line: bytes) -> Envelope | Decoded | Unreadable:
-    body = line.strip()
-    if body.startswith(_BOM):
-        return decode_envelope(body[3:])
+    body = line.strip().removeprefix(_BOM)
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -130,7 +128,7 @@ def decode_string(raw: Payload | None) -> str | None:
 
         try:
             value = json.loads(bytes(raw))
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return value if isinstance(value, str) else None
 

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from loom.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
-from loom.protocol._envelope import Payload, encode_string
+from loom.protocol._envelope import Payload, decode_members, decode_string, encode_string
 
 Outcome = Literal["not_started", "unknown"]
 
@@ -90,13 +90,9 @@ def tool_fault_result(fault: Fault, *, structured: bool) -> bytes:
 
 def server_error_result(server: str, error: Payload) -> bytes:
     """Render a server's JSON-RPC error as an ``isError`` result, as the programs loom replaces did."""
-    code: object = None
-    message = "error"
-    try:
-        decoded = msgspec.json.decode(error)
-        code, message = decoded.get("code"), str(decoded.get("message", message))
-    except (msgspec.DecodeError, AttributeError):
-        pass
+    members = decode_members(error) or {}
+    code = bytes(members.get("code", b"None")).decode()
+    message = decode_string(members.get("message")) or "error"
     return b'{"content":[{"type":"text","text":%b}],"isError":true,"_meta":{"loom/error":%b}}' % (
         encode_string(f"{server}: {message} (code {code})"),
         error,

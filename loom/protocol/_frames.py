@@ -72,6 +72,7 @@ class LineFramer:
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._head is not None:
+            self._head = (self._head + piece[:EDGE_BYTES])[:EDGE_BYTES]
             self._tail = (self._tail + piece[-EDGE_BYTES:])[-EDGE_BYTES:]
             return
         self._parts.append(piece)

@@ -12,7 +12,8 @@ import re
 from json.decoder import scanstring  # type: ignore[attr-defined]  # public in fact since 2.7, missing in typeshed
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
+# Possessive: a string of megabytes must not leave a hundred bytes of backtracking behind per character.
+_TOKENS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?Infinity|NaN')
 
 # Numbers are only skipped, never converted: int() refuses more than 4,300 digits.
 _scan = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode

@@ -13,6 +13,7 @@ import msgspec
 from loom.protocol._frames import EDGE_BYTES, Oversized
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NUMBER_OR_STRING = rb'(-?\d+|"(?:[^"\\]|\\.)*")'
 _ID_AT_END = re.compile(
     rb'[,{]\s*"id"\s*:\s*' + _NUMBER_OR_STRING + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$'
@@ -38,17 +39,33 @@ def salvage_reply(line: bytes | Oversized) -> Salvaged | None:
     if not isinstance(line, Oversized) and b'"jsonrpc"' not in head and b'"jsonrpc"' not in tail:
         return None
     top = _top_level_scalars(head)
-    if b'"method"' in top or _METHOD_AT_END.search(tail):
+    # The last member of a line that was cut may lie deeper than it looks.
+    whole = isinstance(line, Oversized) or _is_balanced(line)
+    if top.get(b'"method"', b"null") != b"null" or (whole and _METHOD_AT_END.search(tail)):
         return None  # a notification or a request of the server: no call waits for it
     found = top.get(b'"id"')
-    if found is None:
-        at_end = _ID_AT_END.search(tail)
+    if not found:
+        at_end = _ID_AT_END.search(tail) if whole else None
         found = at_end.group(1) if at_end else None
     return Salvaged(found)
 
 
+def foreign_id(raw: bytes) -> int:
+    """Read an id that came back in another form: a string of digits, or 5.0 for 5. 0 stands for none."""
+    try:
+        number = float(raw.strip(b'"'))
+    except ValueError:
+        return 0
+    return int(number) if number.is_integer() and 0 < number < 2**53 else 0
+
+
+def _is_balanced(line: bytes) -> bool:
+    outside = _STRING.sub(b"", line)
+    return outside.count(b"{") == outside.count(b"}")
+
+
 def _top_level_scalars(head: bytes) -> dict[bytes, bytes]:
-    """Return the scalar members at depth one, as far as the head goes."""
+    """Return the scalar members at depth one, as far as the head goes; empty where the value was cut."""
     found: dict[bytes, bytes] = {}
     depth = 0
     key: bytes | None = None
@@ -56,6 +73,8 @@ def _top_level_scalars(head: bytes) -> dict[bytes, bytes]:
     for match in _TOKEN.finditer(head):
         token = match.group()
         if token in b"{[":
+            if wants_value and depth == 1 and key is not None:
+                del found[key]
             depth += 1
             wants_value = False
         elif token in b"}]":
@@ -66,6 +85,8 @@ def _top_level_scalars(head: bytes) -> dict[bytes, bytes]:
             key, wants_value = None, False
         elif token == b":":
             wants_value = key is not None
+            if key is not None:
+                found[key] = b""
         elif wants_value and key is not None:
             # A number that the cut may have shortened is no id.
             if token.startswith(b'"') or match.end() < len(head):

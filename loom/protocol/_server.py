@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from loom.protocol._naming import SessionId
 
 _INTEGER = re.compile(rb"-?\d+")
+_STRING_OR_NUMBER = tuple(bytes([first]) for first in b'"-0123456789')  # how the raw JSON of one begins
 
 
 class _Batch:
@@ -67,13 +68,11 @@ class Request:
 
     def result(self, raw: Payload) -> None:
         """Answer with a result, spliced in as it is."""
-        if self.is_open:
-            self._session.answer(self, b"".join((b'{"jsonrpc":"2.0","id":', self.id, b',"result":', raw, b"}")))
+        self._session.answer(self, b',"result":', raw)
 
     def error(self, raw: Payload) -> None:
         """Answer with an error object, spliced in as it is."""
-        if self.is_open:
-            self._session.answer(self, b"".join((b'{"jsonrpc":"2.0","id":', self.id, b',"error":', raw, b"}")))
+        self._session.answer(self, b',"error":', raw)
 
 
 Handler: TypeAlias = Callable[[Request, "Payload | None"], None]
@@ -122,20 +121,20 @@ class ServerSession:
         """Take one line of the client."""
         if isinstance(line, Oversized):
             self._refuse(faults.TOO_LONG)
-        elif line and not line.isspace():
+        else:
             self._take(line, None)
 
     def _take(self, line: bytes, batch: _Batch | None) -> None:
         message = decode_envelope(line)
-        if isinstance(message, Decoded):
-            message = message.envelope
         if isinstance(message, Envelope):
             self._dispatch(message, batch)
+        elif isinstance(message, Decoded):
+            self._dispatch(message.envelope, batch)
         elif message is Unreadable.BATCH and batch is None:
             self._take_batch(line)
         elif message in (Unreadable.BATCH, Unreadable.NOT_AN_ENVELOPE):
             self._refuse(faults.NO_REQUEST, self._readable_id(line), batch)
-        else:
+        elif line and not line.isspace():
             self._refuse(faults.NOT_JSON, b"null", batch)
 
     def _take_batch(self, line: bytes) -> None:
@@ -203,10 +202,17 @@ class ServerSession:
         tail = b',"params":' + params if params is not None else b""
         self._send(b'{"jsonrpc":"2.0","method":"%b"%b}' % (method, tail))
 
-    def answer(self, request: Request, answer: bytes) -> None:
+    def answer(self, request: Request, member: bytes, raw: Payload) -> None:
         """Send the one answer of an open request; only ``Request`` calls this."""
+        if not request.is_open:
+            self.counters.dropped_answers += 1
+            return
         self._close(request)
-        self._emit(answer, request.batch)
+        answer = b"".join((b'{"jsonrpc":"2.0","id":', request.id, member, raw, b"}"))
+        if request.batch is None:
+            self._send(answer)
+        else:
+            self._emit(answer, request.batch)
 
     def _close(self, request: Request) -> None:
         request.is_open = False
@@ -251,6 +257,8 @@ class ServerSession:
 
 def _id_key(raw: bytes) -> bytes | None:
     """Return the canonical form of an id for the table, None when it is not a string or an integer."""
+    if raw.isdigit():
+        return raw
     if raw[:1] == b'"':
         if b"\\" not in raw and raw.isascii():
             return raw
@@ -268,27 +276,29 @@ def _echoable(message: Envelope) -> bytes:
 
 def _echo(raw: bytes) -> bytes:
     """Return an illegal id as it was sent, if it is a number or a string at all, else null."""
-    return raw if raw[:1] in b'"-0123456789' else b"null"
+    return raw if raw[:1] in _STRING_OR_NUMBER else b"null"
 
 
-def forward_params(members: dict[str, Any], name: bytes) -> tuple[Callable[[int], bytes], bytes | None]:
+def forward_params(members: dict[str, Any], name: bytes) -> tuple[bytes | Callable[[int], bytes], bytes | None]:
     """Prepare the params of a forwarded tools/call: another name, our own progress token, nothing else changed.
 
-    ``members`` are the decoded params, ``name`` the server's own name as raw JSON. Returns (builder, the client's
-    progress token as raw JSON or None); the builder takes the downstream id, which doubles as our token.
+    ``members`` are the decoded params, ``name`` the server's own name as raw JSON. Returns (params, the client's
+    progress token as raw JSON or None); with a token the params are a builder that takes the downstream id, which
+    doubles as our own token.
     ``task`` is left out: tasks are not relayed.
     """
+    if len(members) == 2 and "arguments" in members:  # what nearly every call looks like
+        return b'{"name":%b,"arguments":%b}' % (name, members["arguments"]), None
     members["name"] = name
     members.pop("task", None)
     raw_meta = members.get("_meta")
     meta = decode_members(raw_meta) if raw_meta is not None else None
-    token = meta.get("progressToken") if meta else None
-    if meta is None or token is None:
-        rendered = encode_members(members)
-        return (lambda _id: rendered), None
+    token = bytes(meta.get("progressToken", b"")) if meta else b""
+    if meta is None or token[:1] not in _STRING_OR_NUMBER:
+        return encode_members(members), None
 
     def build(call_id: int) -> bytes:
         members["_meta"] = encode_members({**meta, "progressToken": b"%d" % call_id})
         return encode_members(members)
 
-    return build, bytes(token)
+    return build, token

@@ -33,6 +33,7 @@ class ChildProcess:
         self._containment = containment
         self._cookie = cookie
         self._stopped = False
+        self._outputs_open = True
         self.stdin: int | None = stdin
         self.stdout = stdout
         self.stderr = stderr
@@ -57,21 +58,30 @@ class ChildProcess:
     async def stop(self, deadline: float) -> None:
         """End the process and all it left behind, by ``deadline`` (absolute) plus one second at the most.
 
-        Cancelled, it may be called again and goes on from what is left; once done, a further call does nothing.
-        Whoever must not leave a process behind shields this call.
+        Cancelled, it kills the group, closes its descriptors and may be called again to go on from what is left;
+        once done, a further call does nothing. Whoever must not leave a process behind shields this call.
         """
         if self._stopped:
             return
         self.close_stdin()
-        if not await self._ended_by(_step(deadline)):
-            kill_group(self.pid, signal.SIGTERM)
-            await self._ended_by(_step(deadline))
-        await self._sweep(deadline)
-        self._stopped = True
-        for fd in (self.stdout, self.stderr):
-            trio.lowlevel.notify_closing(fd)
-            os.close(fd)
-        self._containment.remove_group(self.pid)
+        try:
+            if not await self._ended_by(_step(deadline)):
+                kill_group(self.pid, signal.SIGTERM)
+                await self._ended_by(_step(deadline))
+            await self._sweep(deadline)
+            self._stopped = True
+            self._containment.remove_group(self.pid)
+        finally:
+            if not self._stopped:
+                kill_group(self.pid, signal.SIGKILL)
+            self._close_outputs()
+
+    def _close_outputs(self) -> None:
+        if self._outputs_open:
+            self._outputs_open = False
+            for fd in (self.stdout, self.stderr):
+                trio.lowlevel.notify_closing(fd)
+                os.close(fd)
 
     async def _ended_by(self, deadline: float) -> bool:
         with trio.CancelScope(deadline=deadline):
@@ -146,6 +156,7 @@ async def spawn_child(
     containment: Containment,
 ) -> ChildProcess:
     """Start a child. Raises SpawnFailed with a reason for people; when cancelled nothing is left behind."""
+    await containment.wait_guarded()
     child_in, stdin = os.pipe()
     stdout, child_out = os.pipe()
     stderr, child_err = os.pipe()

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from loom.actors import ActorContext
 
 
+GUARDIAN_WAIT = 1.0  # seconds that the first child waits for the guardian; a start takes a few milliseconds
+
+
 class Containment:
     """What keeps children from outliving loom; one per tree, shared by guardian and downstreams."""
 
@@ -31,6 +34,7 @@ class Containment:
         self.run_id = run_id
         self._groups: set[int] = set()
         self._guardian_fd: int | None = None
+        self._guarded = trio.Event()
 
     def cookie(self, server: str, incarnation: int) -> str:
         """Return the value of LOOM_COOKIE for one incarnation of one server."""
@@ -54,8 +58,15 @@ class Containment:
         parts.append("guardian" if self._guardian_fd is not None else "guardian away")
         return " + ".join(parts)
 
-    def attach_guardian(self, fd: int) -> None:
-        """Begin to report to a guardian; what is registered already is reported at once."""
+    async def wait_guarded(self) -> None:
+        """Wait until the first guardian runs, a second at the most: a child that is older could outlive loom."""
+        with trio.move_on_after(GUARDIAN_WAIT):
+            await self._guarded.wait()
+        self._guarded.set()
+
+    def attach_guardian(self, fd: int | None) -> None:
+        """Begin to report to a guardian; what is registered already is reported at once. None: there is none."""
+        self._guarded.set()
         self._guardian_fd = fd
         for pgid in sorted(self._groups):
             self._tell(b"+%d\n" % pgid)
@@ -121,6 +132,7 @@ class GuardianActor(Actor[None]):
         """Keep a guardian until drained. Cancelled or drained, the guardian is told goodbye and ends."""
         if not sys.executable:
             ctx.started()  # an embedding host without an interpreter path: groups and cookies still hold
+            self._containment.attach_guardian(None)
             await ctx.draining.wait()
             return
         # Children register with ``Containment`` from now on; a guardian that is still starting is told later.

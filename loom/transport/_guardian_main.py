@@ -12,6 +12,7 @@ import sys
 import time
 
 TERM_GRACE = 0.6  # seconds between TERM and KILL; all must be over within 2 s
+QUIET_ROUNDS = 10  # a fifth of a second: a child that was just forked has no cookie before it runs its program
 GIVE_UP = 5.0
 
 
@@ -86,8 +87,8 @@ def main() -> None:
         time.sleep(0.02)
     quiet = 0
     end = time.monotonic() + GIVE_UP
-    # A process may fork while it is looked at: two empty rounds in a row are the proof.
-    while quiet < 2 and time.monotonic() < end:
+    # A process may fork while it is looked at: only some empty rounds in a row are the proof.
+    while quiet < QUIET_ROUNDS and time.monotonic() < end:
         quiet = 0 if send(groups, cookie, signal.SIGKILL) else quiet + 1
         time.sleep(0.02)
 

@@ -86,7 +86,6 @@ class PipeWriter:
         if not gathered and self._cork.held:
             self._cork.mark(self)
         gathered.append(message)
-        gathered.append(b"\n")
         if not self._cork.held:
             self.flush()
 
@@ -94,7 +93,8 @@ class PipeWriter:
         """Hand what has gathered to the pipe, or to the backlog when the pipe is full."""
         gathered = self._gathered
         if gathered:
-            data = b"".join(gathered)
+            gathered.append(b"")
+            data = b"\n".join(gathered)
             gathered.clear()
             self._put(data)
 

@@ -251,6 +251,6 @@ async def test_slow_starts_give_their_slots_to_the_next(autojump_clock):
         servers[name].mute.add("initialize")
     async with running({"startConcurrency": 1}, **servers) as app:
         await reach(app, S.RUNNING, "c")
-        assert trio.current_time() <= 4.1  # each of the two before it, if any, holds its slot for 2 s
-        begun = sorted(servers[name].times("initialize")[0] for name in servers if servers[name].children)
-        assert all(late - early >= 2 for early, late in zip(begun, begun[1:], strict=False) if late < 4)
+        # one at a time, in any order: c waits two seconds for each of the others that came before it
+        assert round(trio.current_time(), 1) in (0, 2, 4)
+        assert servers["c"].times("initialize")[0] == trio.current_time()

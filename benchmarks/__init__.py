@@ -1,0 +1,1 @@
+"""Benchmarks: they report, they assert nothing."""

@@ -1,0 +1,485 @@
+"""The composition root: the only module that knows every part of loom."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import uuid4
+
+import msgspec
+import trio
+
+from loom._version import __version__
+from loom.actors import Actor, ChildSpec, ChildState, Supervisor, TreeHandle, TreeSnapshot, open_tree
+from loom.catalog import Catalog, CatalogActor
+from loom.config import Config, LoadedConfig, Surroundings, load_config, parse_config
+from loom.downstream import Downstream, Fleet, StartGate, Workshop
+from loom.errors import StartRefused, ToolCallFailed, WrongAsyncLibrary
+from loom.events import ConfigReloaded, Event, OddOutput
+from loom.protocol import (
+    Call,
+    Fault,
+    Payload,
+    ServerName,
+    SessionId,
+    encode_string,
+    forward_params,
+)
+from loom.transport import Backpressure, Containment, Cork, GuardianActor, ProtocolStdio, spawn_child
+from loom.upstream import ArgumentJudge, StdioUpstream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from types import TracebackType
+
+    from loom.events import EventSink
+
+ConfigSource: TypeAlias = "Config | LoadedConfig | Mapping[str, Any] | str | Path | None"
+
+EMBEDDED_SESSION = SessionId("embedded")
+MAX_DEPTH = 3  # a loom that starts itself through its own configuration is stopped here
+RECENT_EVENTS = 1000
+_CHARS_PER_TOKEN = 4  # near enough for a budget of prose
+
+
+class Ports(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything loom takes from outside: chance, identity, surroundings, processes. A simulation swaps it."""
+
+    rng: Random
+    run_id: str
+    surroundings: Surroundings
+    spawn: Callable[..., Any] = spawn_child  # Any: a child, real or simulated
+    guardian: Callable[[Containment], Actor[None]] = GuardianActor
+
+    @classmethod
+    def real(cls) -> Ports:
+        """Take them from this process and machine."""
+        return cls(rng=Random(), run_id=uuid4().hex, surroundings=Surroundings.here())
+
+
+class ServerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One server at one moment."""
+
+    name: str
+    state: str
+    """A state of the table in docs/supervision.md, or ``disabled``."""
+    tools: int
+    revision: str | None
+    ready_after: float | None
+    """Seconds from spawn to ready of the last start."""
+    reason: str | None
+    """Why its last run ended, if it did, with the end of its stderr."""
+    problems: tuple[str, ...]
+    """What was left out or mended in its tool list."""
+
+
+class AppSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """All of loom at one moment."""
+
+    version: str
+    containment: str
+    """What keeps children from outliving loom on this platform."""
+    servers: tuple[ServerSnapshot, ...]
+    tree: TreeSnapshot
+
+
+class App:
+    """A running loom, for the block that opened it."""
+
+    def __init__(self, loaded: LoadedConfig, ports: Ports, *, extra_sink: EventSink | None = None) -> None:
+        config = loaded.config
+        self.loaded = loaded
+        self._ports = ports
+        self._recent: deque[Event] = deque(maxlen=RECENT_EVENTS)
+        self._listeners: list[trio.MemorySendChannel[Event]] = []
+        self._extra_sink = extra_sink
+        self._tree: TreeHandle | None = None
+        self.cork = Cork()
+        self.pressure = Backpressure()
+        self.containment = Containment(ports.run_id)
+        catalog = Catalog((), prefix=config.prefix, pinned=config.pinned)
+        workshop = Workshop(
+            catalog=catalog,
+            containment=self.containment,
+            cork=self.cork,
+            gate=StartGate(config.start_concurrency),
+            pressure=self.pressure,
+            surroundings=ports.surroundings,
+            config_path=loaded.path,
+            allow_commands=config.allow_commands,
+            depth=_depth(ports.surroundings.env),
+            spawn=ports.spawn,
+            note=self._odd_output,
+        )
+        self.fleet = Fleet(
+            config.servers, workshop, list_wait=config.list_wait_ms / 1000, rng=ports.rng, emit=self.emit
+        )
+        self.judge = ArgumentJudge(config.validate_arguments)
+
+    # ------------------------------------------------------------ the tree
+
+    def build(self, upstream: ChildSpec[None] | None) -> Supervisor:
+        """Make the root supervisor: guardian, catalog, downstreams and, when a client is served, upstream."""
+        specs: list[ChildSpec[Any]] = [  # Any: children take messages of different types
+            ChildSpec("guardian", lambda: self._ports.guardian(self.containment), on_give_up="escalate"),
+            ChildSpec("catalog", lambda: CatalogActor(self.fleet.catalog, self.fleet.watched)),
+            ChildSpec(
+                "downstreams",
+                lambda: self.fleet.supervisor,
+                restart="temporary",
+                start_timeout=None,
+                shutdown_grace=float("inf"),
+            ),
+        ]
+        if upstream is not None:
+            specs.append(upstream)
+        root = Supervisor(specs, rng=self._ports.rng, emit=self.emit)
+        self.fleet.watcher = root.ref("catalog")
+        return root
+
+    def attach(self, tree: TreeHandle) -> None:
+        """Learn of the tree that runs this app."""
+        self._tree = tree
+
+    def shutdown(self) -> None:
+        """Begin the orderly end: what is in flight is answered, then everything stops, by one deadline."""
+        if self._tree is not None:
+            self._tree.shutdown()
+
+    async def wait_ended(self) -> None:
+        """Wait until the tree has ended, by ``shutdown`` or because the client has gone."""
+        assert self._tree is not None, "waited for inside the block of open()"
+        await self._tree.wait_stopped()
+
+    def kill(self) -> None:
+        """End at once; children are killed instead of asked."""
+        if self._tree is not None:
+            self._tree.kill()
+
+    def emit(self, event: Event) -> None:
+        """Note an event: in the ring, to every listener of ``events()``, to the sink of the command."""
+        self._recent.append(event)
+        for listener in self._listeners:
+            try:
+                listener.send_nowait(event)
+            except trio.WouldBlock:
+                continue  # a listener that does not keep up misses events; the ring still has them
+        if self._extra_sink is not None:
+            self._extra_sink(event)
+
+    def _odd_output(self, server: str, kind: str, count: int) -> None:
+        # A server that prints a banner per message would flood every log: powers of ten are enough.
+        if str(count).rstrip("0") == "1":
+            self.emit(OddOutput(at=trio.current_time(), server=server, kind=kind, count=count))
+
+    # ------------------------------------------------------------ for embedders
+
+    async def list_tools(self) -> list[dict[str, Any]]:
+        """Return the tool definitions as a client sees them, names exposed, decoded.
+
+        Waits like a client's tools/list: at most ``listWaitMs`` after the start, for servers still unknown.
+        """
+        await self.fleet.wait_known()
+        view = self.fleet.catalog.view(EMBEDDED_SESSION)
+        tools: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while True:
+            page = msgspec.json.decode(view.page(cursor) or b'{"tools":[]}')
+            tools += page["tools"]
+            cursor = page.get("nextCursor")
+            if cursor is None:
+                return tools
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Call a tool by its exposed name and return its result, decoded. Cancelled, the server is told.
+
+        Raises:
+            ToolCallFailed: unknown tool, refused arguments, a JSON-RPC error of the server, or the server could
+                not complete the call; ``fault`` and ``rpc_error`` tell which.
+        """
+        raw = await self.call_tool_raw(name, msgspec.json.encode(arguments or {}))
+        return msgspec.json.decode(raw, type=dict[str, Any])
+
+    async def call_tool_raw(self, name: str, arguments: bytes) -> bytes:
+        """Like ``call_tool`` with raw JSON in and the server's own bytes out."""
+        self.fleet.begin()
+        await self.fleet.wait_expected(name)
+        view = self.fleet.catalog.view(EMBEDDED_SESSION)
+        route = view.route(encode_string(name))
+        if route is None:
+            raise ToolCallFailed(f"Unknown tool: {name}.", hint="`list_tools` names those there are.")
+        complaint = self.judge.complaint(route, arguments)
+        if complaint is not None:
+            raise ToolCallFailed(f"{name}: {complaint}.", hint="Correct the arguments and call again.")
+        slot = _FutureSlot(name)
+        params, _ = forward_params({"name": b"", "arguments": arguments}, route.original)
+        call = Call(slot, b"tools/call", params, EMBEDDED_SESSION)
+        target = self.fleet.target(route.server)
+        try:
+            if not target.submit(call, trio.current_time()):
+                await target.submit_later(call)
+            return await slot.wait()
+        finally:
+            target.cancel(call)
+
+    def snapshot(self) -> AppSnapshot:
+        """Picture all of loom now. Cheap; holds no secret and no payload."""
+        assert self._tree is not None, "a snapshot is taken inside the block of open()"
+        return AppSnapshot(
+            version=__version__,
+            containment=self.containment.describe(),
+            servers=tuple(self._server_snapshot(member) for member in self.fleet.members()),
+            tree=self._tree.snapshot(),
+        )
+
+    def _server_snapshot(self, member: Downstream) -> ServerSnapshot:
+        status = member.status
+        return ServerSnapshot(
+            name=member.name,
+            state=str(status.state.value) if status is not None else "disabled",
+            tools=len(self.fleet.catalog.tools(member.name)),
+            revision=member.revision,
+            ready_after=member.ready_after,
+            reason=member.reason,
+            problems=self.fleet.catalog.problems(member.name),
+        )
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Yield what happens from now on. A listener that falls 1,000 events behind misses some."""
+        send, receive = trio.open_memory_channel[Event](RECENT_EVENTS)
+        self._listeners.append(send)
+        try:
+            async for event in receive:
+                yield event
+        finally:
+            self._listeners.remove(send)
+            send.close()
+            receive.close()
+
+    def recent_events(self) -> tuple[Event, ...]:
+        """Return the last events, oldest first; at most 1,000."""
+        return tuple(self._recent)
+
+    def relist(self, server: str) -> None:
+        """Start a delisted server again now.
+
+        Raises:
+            UnknownChild: there is no such server.
+        """
+        self.fleet.relist(ServerName(server))
+
+    async def wait_settled(self) -> None:
+        """Wait until every enabled server has come up or has failed for the first time."""
+        self.fleet.begin()
+        for member in self.fleet.members():
+            if member.ref is not None:
+                await member.ref.status.wait_value(
+                    lambda status: status.state not in (ChildState.IDLE, ChildState.STARTING)
+                )
+
+    async def reload(self, config: ConfigSource) -> list[str]:
+        """Put another configuration in force; only servers whose entry changed are touched.
+
+        Returns one line per server that was added, changed or removed. What is not about servers takes effect
+        at the next start. An invalid configuration raises and changes nothing.
+        """
+        loaded = load(config, self._ports.surroundings)
+        changes = await self.fleet.reload(loaded.config.servers)
+        self.loaded = loaded
+        self.emit(ConfigReloaded(at=trio.current_time(), changes=tuple(changes)))
+        return changes
+
+    # ------------------------------------------------------------ words for the client
+
+    def instructions(self) -> str:
+        """Say how to use what is here; then each server's own instructions, within the budget."""
+        members = [member for member in self.fleet.members() if not member.config.disabled]
+        if not members:
+            return (
+                "Loom has no servers yet, so it offers no tools. To add one, write it into loom's configuration "
+                'file, for example {"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}, and '
+                "start loom with --config FILE. `loom check` tells whether it works."
+            )
+        names = ", ".join(member.label for member in members)
+        how = "<server>_<tool>" if self.fleet.catalog.prefix else "as the server names them"
+        text = f"Loom joins these MCP servers: {names}. Their tools are named {how}. "
+        text += "A failed call says in its text which server failed, why, and whether it may have run."
+        budget = self.loaded.config.instructions_budget * _CHARS_PER_TOKEN - len(text)
+        for member in members:
+            part = f"\n\n## {member.label}\n{member.instructions}" if member.instructions else ""
+            if len(part) <= budget:
+                text += part
+                budget -= len(part)
+        return text
+
+
+class _FutureSlot:
+    """The reply slot of an embedder's call."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._done = trio.Event()
+        self._result: bytes | None = None
+        self._failure: ToolCallFailed | None = None
+
+    def result(self, raw: Payload) -> None:
+        self._result = bytes(raw)
+        self._done.set()
+
+    def error(self, raw: Payload) -> None:
+        self._failure = ToolCallFailed(f"{self._name}: the server answered with an error.", rpc_error=bytes(raw))
+        self._done.set()
+
+    def fail(self, fault: Fault) -> None:
+        self._failure = ToolCallFailed(fault.text, fault=fault)
+        self._done.set()
+
+    def progress(self, params: bytes) -> None:
+        return
+
+    async def wait(self) -> bytes:
+        await self._done.wait()
+        if self._failure is not None:
+            raise self._failure
+        assert self._result is not None, "a slot that is done holds a result or a failure"
+        return self._result
+
+
+# ---------------------------------------------------------------- open and serve
+
+
+def load(config: ConfigSource, surroundings: Surroundings) -> LoadedConfig:
+    """Turn whatever an embedder passes into a checked configuration."""
+    if isinstance(config, LoadedConfig):
+        return config
+    if isinstance(config, Config):
+        return LoadedConfig(config=config, path=None, source="given", notes=())
+    if config is None or isinstance(config, (str, Path)):
+        return load_config(Path(config) if config is not None else None, surroundings=surroundings)
+    return parse_config(config, surroundings=surroundings)
+
+
+def open(  # noqa: A001  # the public name is loom.open, used with its module as trio.open_file is
+    config: ConfigSource = None, *, ports: Ports | None = None
+) -> AbstractAsyncContextManager[App]:
+    """Run loom inside the block: ``async with loom.open(config) as app``.
+
+    Servers start at once. Leaving the block, for whatever reason, stops everything within ``shutdownTimeoutMs``;
+    afterwards no process is left. What the body raises comes out as it was raised. Enter and leave in one task.
+
+    Raises:
+        ConfigError: the configuration is wrong; all its problems are listed.
+        WrongAsyncLibrary: the running event loop is not trio.
+    """
+    return _Open(config, ports)
+
+
+class _Open(AbstractAsyncContextManager[App]):
+    def __init__(
+        self,
+        config: ConfigSource,
+        ports: Ports | None,
+        *,
+        stdio: ProtocolStdio | None = None,
+        sink: EventSink | None = None,
+    ) -> None:
+        self._config = config
+        self._ports = ports
+        self._stdio = stdio
+        self._sink = sink
+        self._tree: AbstractAsyncContextManager[TreeHandle] | None = None
+
+    async def __aenter__(self) -> App:
+        if not _in_trio():
+            raise WrongAsyncLibrary(
+                "loom.open needs trio, and the running event loop is another one.",
+                hint="Either run trio in guest mode on top of it (trio.lowlevel.start_guest_run), or call "
+                "trio.run in a thread of its own; docs/embedding.md shows both.",
+            )
+        ports = self._ports or Ports.real()
+        loaded = load(self._config, ports.surroundings)
+        app = App(loaded, ports, extra_sink=self._sink)
+        root = app.build(self._upstream(app) if self._stdio is not None else None)
+        self._tree = open_tree(root, shutdown_timeout=loaded.config.shutdown_timeout_ms / 1000)
+        app.attach(await self._tree.__aenter__())
+        if self._stdio is None:
+            app.fleet.begin()
+        return app
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        assert self._tree is not None, "__aexit__ follows __aenter__"
+        return await self._tree.__aexit__(kind, error, trace)
+
+    def _upstream(self, app: App) -> ChildSpec[None]:
+        stdio = self._stdio
+        assert stdio is not None, "only called when a client is served"
+        config = app.loaded.config
+
+        def make() -> StdioUpstream:
+            return StdioUpstream(
+                stdio,
+                app.fleet,
+                cork=app.cork,
+                pressure=app.pressure,
+                judge=app.judge,
+                errors_as_results=config.compat is not None,
+                instructions=app.instructions,
+                settle=config.settle_ms / 1000,
+                on_end=app.shutdown,
+            )
+
+        return ChildSpec(
+            "upstream",
+            make,
+            restart="temporary",
+            significant=True,
+            start_timeout=None,
+            shutdown_grace=config.shutdown_timeout_ms / 1000,
+        )
+
+
+async def serve(
+    config: ConfigSource = None,
+    *,
+    stdio: ProtocolStdio | None = None,
+    ports: Ports | None = None,
+    sink: EventSink | None = None,
+    task_status: trio.TaskStatus[App] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve one MCP client on standard input and output until its input ends or loom is shut down.
+
+    ``await nursery.start(loom.serve, config)`` returns the app once it answers. Other descriptors are given as
+    ``stdio=ProtocolStdio(read_fd, write_fd)``. Cancelled, everything is stopped like at a normal end.
+
+    Raises:
+        ConfigError, WrongAsyncLibrary: as ``open``.
+    """
+    own = stdio if stdio is not None else ProtocolStdio()
+    try:
+        opened = _Open(config, ports, stdio=own, sink=sink)
+        async with opened as app:
+            task_status.started(app)
+            await app.wait_ended()
+    finally:
+        if stdio is None:
+            own.close()
+
+
+def _depth(env: Mapping[str, str]) -> int:
+    text = env.get("LOOM_DEPTH", "0")
+    depth = int(text) if text.isdigit() else 0
+    if depth >= MAX_DEPTH:
+        raise StartRefused(
+            f"loom was started by itself {depth} times over.",
+            hint="Remove the entry that starts loom from loom's own configuration.",
+        )
+    return depth
+
+
+def _in_trio() -> bool:
+    return trio.lowlevel.in_trio_run()

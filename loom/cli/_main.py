@@ -1,0 +1,139 @@
+"""Parse the command line and hand over to a command. Heavy imports wait until a command needs them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from loom._version import __version__
+from loom.cli._exit import EXIT_CONFIG, EXIT_USAGE
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+_EPILOG = """\
+exit codes:
+  0    done, or the client has ended
+  1    an error of loom itself
+  2    wrong command line or configuration
+  69   no server could be started (check: at least one; serve: none, with requireServers)
+  130, 143   ended at once by a second SIGINT or SIGTERM
+
+Without a command, loom serves one MCP client on standard input and output.
+The configuration is found by --config, $LOOM_CONFIG, ./loom.config.{json,yaml,toml}, $LOOM_HOME and the
+user's configuration folder; docs/configuration.md has the whole order.
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Make the parser; one grammar for the command, its help and its documents."""
+    import argparse
+
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration file")
+    common.add_argument(
+        "--discover",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="read .mcp.json and ~/.config/mcp/mcp.json as well",
+    )
+    levels = ("debug", "info", "warning", "error")
+    common.add_argument("--log-level", choices=levels, default=argparse.SUPPRESS, help="default: info")
+    common.add_argument("--log-format", choices=("text", "json"), default=argparse.SUPPRESS, help="default: text")
+    common.add_argument("--log-file", metavar="FILE", default=argparse.SUPPRESS, help="log into a file as well")
+    parser = argparse.ArgumentParser(
+        prog="loom",
+        description="One supervised MCP proxy in front of all your MCP servers.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[common],
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and the protocol revisions")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("serve", parents=[common], help="serve one MCP client on stdin and stdout (the default)")
+    check = commands.add_parser(
+        "check", parents=[common], help="check the configuration, start each server and say how it went"
+    )
+    check.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    commands.add_parser("schema", parents=[common], help="print the JSON Schema of the configuration file")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run loom; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    config = _plain_serve(arguments)
+    if config is not None:
+        return _serve(config, {})
+    options = vars(build_parser().parse_args(arguments))
+    if options["version"]:
+        return _version()
+    command = options["command"] or "serve"
+    if command == "schema":
+        return _schema()
+    path = options.get("config", "")
+    return _check(path, options) if command == "check" else _serve(path, options)
+
+
+def _plain_serve(arguments: Sequence[str]) -> str | None:
+    """Return the configuration path of the two forms that every client uses; argparse costs 10 ms."""
+    if not arguments:
+        return ""
+    if len(arguments) == 2 and arguments[0] == "--config" and not arguments[1].startswith("-"):
+        return arguments[1]
+    return None
+
+
+def _serve(path: str, options: dict[str, object]) -> int:
+    from loom.errors import ConfigError, LoomError
+
+    try:
+        from loom.cli._serve import serve_command
+
+        return serve_command(path, options)
+    except ConfigError as error:
+        return complain(*map(str, error.problems), hint=error.hint)
+    except LoomError as error:
+        complain(str(error))
+        return EXIT_CONFIG if error.at_fault == "client" else 1
+
+
+def _check(path: str, options: dict[str, object]) -> int:
+    from loom.errors import ConfigError, LoomError
+
+    try:
+        from loom.cli._check import check_command
+
+        return check_command(path, options)
+    except ConfigError as error:
+        return complain(*map(str, error.problems), hint=error.hint)
+    except LoomError as error:
+        complain(str(error))
+        return EXIT_CONFIG if error.at_fault == "client" else 1
+
+
+def _schema() -> int:
+    import json
+
+    from loom.config import json_schema
+
+    sys.stdout.write(json.dumps(json_schema(), indent=2) + "\n")
+    return 0
+
+
+def _version() -> int:
+    from loom.protocol import HANDSHAKE_REVISIONS
+
+    sys.stdout.write(f"loom {__version__} (MCP {', '.join(HANDSHAKE_REVISIONS)})\n")
+    return 0
+
+
+def complain(*lines: str, hint: str = "") -> int:
+    """Print what is wrong on stderr, one line each; returns the exit code for wrong input."""
+    for line in lines:
+        os.write(2, f"loom: {line}\n".encode(errors="replace"))
+    if hint:
+        os.write(2, f"loom: {hint}\n".encode(errors="replace"))
+    return EXIT_USAGE

@@ -1,0 +1,360 @@
+"""The actor that owns one server: its process, its session, its health.
+
+Theory of operation. One incarnation is one process. ``run`` waits for a start slot, spawns, shakes hands, lists
+the tools and publishes the live session; from then on calls bypass the actor. It ends in one of three ways:
+drained (the ladder runs while stdout is still read), failed (a task raises, the rest is cancelled), or
+cancelled. In every case the session is closed, so callers hear within a moment, and ``ChildProcess.stop``
+proves that nothing of the process is left.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+from trio_util import wait_all, wait_any  # type: ignore[import-untyped]  # trio-util 0.8 has no py.typed
+
+from loom.actors import Actor
+from loom.catalog import Catalog, select_tools
+from loom.config import ResolvedServer, Surroundings, UnresolvedVariable, check_command, expand_server
+from loom.downstream._handshake import ask_server, greet, list_tools
+from loom.downstream._server import LiveSession
+from loom.downstream._stderr import Redactor, StderrRing
+from loom.errors import CannotStart, HandshakeRefused, ServerExited, ServerUnresponsive, SpawnFailed
+from loom.protocol import ClientSession, Fault, LineFramer
+from loom.transport import Backpressure, Containment, Cork, PipeReader, PipeWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
+
+    from loom.actors import ActorContext
+    from loom.downstream._gate import StartGate
+    from loom.downstream._server import Downstream
+    from loom.protocol import Payload
+    from loom.transport import ChildProcess
+
+LAST_WORDS_SECONDS = 0.2  # after death, how long stdout is still read: answers may stand in the pipe
+REFRESH_GAP_SECONDS = 0.25  # between two refreshes of a server that says list_changed without end
+PINGS_UNTIL_RESTART = 2
+_REAP_RESERVE = 1.0  # of the cleanup time, kept for KILL and for reaping
+
+
+class Workshop:
+    """What all downstream actors of one tree share."""
+
+    def __init__(
+        self,
+        *,
+        catalog: Catalog,
+        containment: Containment,
+        cork: Cork,
+        gate: StartGate,
+        pressure: Backpressure,
+        surroundings: Surroundings,
+        config_path: Path | None,
+        allow_commands: bool,
+        depth: int,
+        spawn: Callable[..., Awaitable[ChildProcess]],
+        note: Callable[[str, str, int], None],
+    ) -> None:
+        self.catalog = catalog
+        self.containment = containment
+        self.cork = cork
+        self.gate = gate
+        self.pressure = pressure
+        self.surroundings = surroundings
+        self.config_path = config_path
+        self.allow_commands = allow_commands
+        self.depth = depth
+        self.spawn = spawn
+        self.note = note
+        """Called with (server, kind, count) when something odd was seen on a server's stdout."""
+
+
+class DownstreamActor(Actor[None]):
+    """One incarnation of one stdio server."""
+
+    def __init__(self, downstream: Downstream, workshop: Workshop) -> None:
+        self._downstream = downstream
+        self._config = downstream.config
+        self._shop = workshop
+        self._redactor = Redactor()
+        self._stderr = StderrRing(self._redactor)
+        self._list_changed = trio.Event()
+        self._stdin_broken = trio.Event()
+        self._stdout_ended = trio.Event()
+        self._calls_ended = trio.Event()
+        self._last_byte_at = 0.0
+        self._unresponsive = False
+        self._ending = False
+        self._child: ChildProcess | None = None
+        self._writer: PipeWriter | None = None
+        self._session: ClientSession | None = None
+
+    # ------------------------------------------------------------ life
+
+    async def run(self, ctx: ActorContext[None]) -> None:
+        """Run one process until drained or failed. Whatever the end, no process of it is left behind."""
+        async with self._shop.gate.slot() as give_slot_back:
+            resolved = self._resolve()
+            spawned_at = trio.current_time()
+            child = self._child = await self._spawn(resolved, ctx.incarnation)
+            try:
+                await self._live(ctx, child, spawned_at, give_slot_back)
+            finally:
+                ctx.publish(None)  # before calls are failed: one that comes now waits for the next incarnation
+                self._close_session()
+                with ctx.cleanup_scope():
+                    await child.stop(self._stop_deadline(ctx))
+
+    def _resolve(self) -> ResolvedServer:
+        if self._config.type != "stdio":
+            raise self._pointless(f"transport not in this version: {self._config.type}")
+        try:
+            resolved = expand_server(
+                self._config,
+                surroundings=self._shop.surroundings,
+                allow_commands=self._shop.allow_commands,
+                config_path=self._shop.config_path,
+            )
+        except UnresolvedVariable as error:
+            raise self._pointless(str(error)) from error
+        self._redactor.hide(self._own_values(resolved))
+        problem = check_command(resolved)
+        if problem is not None:
+            raise SpawnFailed(problem)
+        return resolved
+
+    def _pointless(self, why: str) -> CannotStart:
+        """Have the server delisted at once: a restart would change nothing."""
+        error = CannotStart(why)
+        self._downstream.give_up(f"{type(error).__name__}: {error}")
+        return error
+
+    def _own_values(self, resolved: ResolvedServer) -> list[str]:
+        """Return the values of the variables that this server has been given, and not all servers."""
+        given = {*self._config.env, *self._config.env_passthrough}
+        ours = self._shop.surroundings.env
+        return [value for name, value in resolved.env.items() if name in given or ours.get(name) != value]
+
+    async def _spawn(self, resolved: ResolvedServer, incarnation: int) -> ChildProcess:
+        assert resolved.command is not None, "a stdio entry has a command"
+        return await self._shop.spawn(
+            [resolved.command, *resolved.args],
+            env={**resolved.env, "LOOM_DEPTH": str(self._shop.depth + 1)},
+            cwd=str(resolved.cwd) if resolved.cwd is not None else None,
+            cookie=self._shop.containment.cookie(self._config.name, incarnation),
+            containment=self._shop.containment,
+        )
+
+    async def _live(
+        self, ctx: ActorContext[None], child: ChildProcess, spawned_at: float, give_slot_back: Callable[[], None]
+    ) -> None:
+        assert child.stdin is not None, "a fresh child has its stdin"
+        writer = PipeWriter(child.stdin, self._shop.cork, on_broken=self._stdin_broken.set)
+        self._writer = writer
+        session = self._session = self._make_session(writer)
+        self._last_byte_at = spawned_at
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(writer.run)
+            nursery.start_soon(self._read_stdout, child, session)
+            nursery.start_soon(self._drain_stderr, child)
+            nursery.start_soon(self._watch, child)
+            try:
+                greeting = await greet(session)
+                self._downstream.revision = greeting.revision
+                self._downstream.instructions = greeting.instructions
+                await self._list(session, has_tools=greeting.has_tools)
+            except HandshakeRefused as error:
+                raise HandshakeRefused(self._redactor.clean(str(error))) from error
+            self._downstream.ready_after = trio.current_time() - spawned_at
+            give_slot_back()
+            ctx.publish(LiveSession(session, writer))
+            ctx.started()
+            nursery.start_soon(self._sweep_deadlines, session)
+            nursery.start_soon(self._keep_healthy, session)
+            if greeting.has_tools:
+                nursery.start_soon(self._refresh, session)
+            await ctx.draining.wait()
+            ctx.publish(None)
+            await self._finish_calls(session, ctx)
+            self._ending = True
+            writer.close()
+            # stdout is read on meanwhile, or a server that still writes could never exit
+            await child.stop(self._stop_deadline(ctx))
+            nursery.cancel_scope.cancel()
+
+    async def _finish_calls(self, session: ClientSession, ctx: ActorContext[None]) -> None:
+        """Let calls end, for half of the grace. At a shutdown the client side has seen to them before."""
+        now = trio.current_time()
+        with trio.move_on_at(now + max(0.0, ctx.stop_deadline - now) / 2):
+            while session.pending:
+                self._calls_ended = trio.Event()
+                await self._calls_ended.wait()
+
+    def _stop_deadline(self, ctx: ActorContext[None]) -> float:
+        own = self._config.close_timeout_ms / 1000
+        return min(trio.current_time() + own if own else math.inf, ctx.cleanup_deadline - _REAP_RESERVE)
+
+    def _close_session(self) -> None:
+        session = self._session
+        if session is None or self._writer is None:
+            return
+        self._writer.close()
+        said = self._stderr.lines(1)
+        self._downstream.last_stderr = said[0] if said else None
+        reason = "the server is being stopped" if self._ending else self._last_words()
+        if said and not self._ending:
+            reason = f"{reason}; stderr: {said[0]}"
+        session.close(
+            Fault(
+                server=self._config.original or self._config.name,
+                code="shutting_down" if self._ending else "died",
+                outcome="unknown",
+                state="draining" if self._ending else "backoff",
+                what=reason,
+            )
+        )
+
+    def _last_words(self) -> str:
+        """Say how the process ended."""
+        code = self._child.returncode if self._child is not None else None
+        if code is None and self._stdin_broken.is_set():
+            how = "it closed its stdin"
+        elif code is None:
+            how = "it stopped answering" if self._unresponsive else "the connection to it ended"
+        else:
+            how = (
+                f"its process was killed by signal {-code}" if code < 0 else f"its process ended with code {code}"
+            )
+        return how
+
+    # ------------------------------------------------------------ tasks of one incarnation
+
+    def _make_session(self, writer: PipeWriter) -> ClientSession:
+        return ClientSession(
+            self._config.original or self._config.name,
+            writer.write,
+            max_concurrency=self._config.max_concurrency,
+            request_timeout=self._config.request_timeout_ms / 1000 or math.inf,
+            reset_on_progress=self._config.reset_timeout_on_progress,
+            on_notification=self._notified,
+            on_idle=lambda: self._calls_ended.set(),
+            on_odd=lambda kind, count: self._shop.note(self._config.name, kind, count),
+        )
+
+    def _notified(self, method: str, _params: Payload | None) -> None:
+        if method == "notifications/tools/list_changed":
+            self._list_changed.set()
+
+    async def _read_stdout(self, child: ChildProcess, session: ClientSession) -> None:
+        framer = LineFramer(self._config.max_message_bytes)
+        feed, receive = framer.feed, session.receive
+
+        def take(chunk: bytes) -> None:
+            now = self._last_byte_at = trio.current_time()
+            for line in feed(chunk):
+                receive(line, now)
+
+        await PipeReader(child.stdout, self._shop.cork).run(take, self._shop.pressure)
+        rest = framer.finish()
+        if rest is not None:
+            receive(rest, trio.current_time())
+        self._stdout_ended.set()
+
+    async def _drain_stderr(self, child: ChildProcess) -> None:
+        await PipeReader(child.stderr, self._shop.cork).run(self._stderr.feed)
+
+    async def _watch(self, child: ChildProcess) -> None:
+        """Fail the incarnation when its process, its stdout or its stdin ends.
+
+        All are watched: a wrapper that exits leaves a grandchild which holds stdout open, so end of file never
+        comes; and a process may close a pipe and live on.
+        """
+        await wait_any(child.wait, self._stdout_ended.wait, self._stdin_broken.wait)
+        with trio.move_on_after(LAST_WORDS_SECONDS):
+            await wait_all(child.wait, self._stdout_ended.wait)
+        if not self._ending:
+            raise ServerExited(self._last_words())
+
+    async def _sweep_deadlines(self, session: ClientSession) -> None:
+        while True:  # noqa: ASYNC110  # what is waited for is the time itself
+            await trio.sleep_until(session.expire(trio.current_time()))
+
+    async def _refresh(self, session: ClientSession) -> None:
+        """List again after list_changed; a storm of them costs a few lists."""
+        while True:
+            await self._list_changed.wait()
+            self._list_changed = trio.Event()
+            limit = self._config.connect_timeout_ms / 1000 or math.inf
+            try:
+                with trio.move_on_after(limit) as scope:
+                    await self._list(session, has_tools=True)
+                if scope.cancelled_caught:
+                    self._shop.note(self._config.name, "refresh_timeouts", 1)
+            except (HandshakeRefused, ServerExited):
+                self._shop.note(self._config.name, "refresh_refused", 1)
+            await trio.sleep(REFRESH_GAP_SECONDS)
+
+    async def _list(self, session: ClientSession, *, has_tools: bool) -> None:
+        if not has_tools:
+            self._shop.catalog.set_tools(self._downstream.name, ())
+            return
+        listing = await list_tools(session)
+        chosen = select_tools(
+            listing.tools, include=self._config.tools_include, exclude=self._config.tools_exclude
+        )
+        self._shop.catalog.set_tools(self._downstream.name, chosen, listing.problems)
+
+    # ------------------------------------------------------------ health
+
+    async def _keep_healthy(self, session: ClientSession) -> None:
+        """Ping a silent server; two silent pings in a row, or one after a call timed out, end the incarnation.
+
+        With calls in flight a silent server is only marked: many servers answer nothing while a tool runs.
+        """
+        interval = self._config.ping_interval_ms / 1000
+        if not interval:
+            return
+        silent_pings = 0
+        while True:
+            due = self._last_byte_at + interval
+            if trio.current_time() < due:
+                silent_pings, self._unresponsive = 0, False
+                await trio.sleep_until(due)
+                continue
+            if not self._shop.pressure.open():
+                await self._shop.pressure.wait_open()
+                self._last_byte_at = trio.current_time()
+                continue
+            was_suspect = session.suspect
+            if await self._answers_ping(session):
+                continue
+            silent_pings += 1
+            self._unresponsive = True
+            idle = session.in_flight == 0
+            if was_suspect or (idle and silent_pings >= PINGS_UNTIL_RESTART):
+                raise ServerUnresponsive(f"no byte came for {trio.current_time() - self._last_byte_at:.0f} s")
+
+    async def _answers_ping(self, session: ClientSession) -> bool:
+        asked_at = trio.current_time()
+        with trio.move_on_after(self._config.ping_timeout_ms / 1000 or math.inf):
+            await ask_server(session, "ping", b"{}")
+        return self._last_byte_at >= asked_at
+
+    def snapshot(self) -> Mapping[str, object]:
+        """Show the process, what is in flight, and what was odd on its pipes."""
+        session, child = self._session, self._child
+        counters = msgspec.structs.asdict(session.counters) if session is not None else {}
+        return {
+            "pid": child.pid if child is not None else None,
+            "in_flight": session.in_flight if session is not None else 0,
+            "pending": session.pending if session is not None else 0,
+            "unresponsive": self._unresponsive,
+            "revision": self._downstream.revision,
+            "stderr_tail": [f"{self._config.name}: {line}" for line in self._stderr.lines(5)],
+            **{name: count for name, count in counters.items() if count},
+        }

@@ -1,0 +1,218 @@
+"""All configured servers together: the supervisor over them, their start, and a change of configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from loom.actors import ChildSpec, ChildState, RestartPolicy, Supervisor
+from loom.catalog import Catalog, Unwatch, Watch
+from loom.config import same_server
+from loom.downstream._actor import DownstreamActor, Workshop
+from loom.downstream._server import Downstream
+from loom.protocol import ServerName, fold
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from loom.actors import ActorRef
+    from loom.config import RestartConfig, ServerConfig
+    from loom.events import EventSink
+
+_ON_THEIR_WAY = frozenset({ChildState.IDLE, ChildState.STARTING})
+WATCH_TIMEOUT = 5.0
+
+
+class Fleet:
+    """Every configured server, in config order; the ``Servers`` of the client sessions."""
+
+    def __init__(
+        self,
+        servers: Sequence[ServerConfig],
+        workshop: Workshop,
+        *,
+        list_wait: float,
+        rng: Random,
+        emit: EventSink,
+        watcher: ActorRef[Watch | Unwatch] | None = None,
+    ) -> None:
+        self.watched: dict[ServerName, ActorRef[None]] = {}
+        self.watcher = watcher
+        self._shop = workshop
+        self._list_wait = list_wait
+        self._begun_at: float | None = None
+        self._begun = trio.Event()
+        self._servers: dict[ServerName, Downstream] = {}
+        members = [self._make(server) for server in servers]
+        specs = [self._spec(member) for member in members if not member.config.disabled]
+        self.supervisor = Supervisor(specs, rng=rng, emit=emit, side_by_side=True)
+        for member in members:
+            self._join(member)
+        self.catalog.set_servers(self._servers)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The merged view of their tools."""
+        return self._shop.catalog
+
+    def members(self) -> tuple[Downstream, ...]:
+        """Return every server, disabled ones too, in config order."""
+        return tuple(self._servers.values())
+
+    def target(self, name: ServerName) -> Downstream:
+        """Return a server by its name."""
+        return self._servers[name]
+
+    # ------------------------------------------------------------ starting
+
+    def begin(self) -> None:
+        """Start all servers, the first time it is called."""
+        if self._begun_at is None:
+            self._begun_at = trio.current_time()
+            self._begun.set()
+            for name in self.watched:
+                self.supervisor.start(name)
+
+    @property
+    def begun(self) -> bool:
+        """Whether servers have been started."""
+        return self._begun_at is not None
+
+    async def wait_begun(self) -> None:
+        """Wait until servers are started."""
+        await self._begun.wait()
+
+    def _unknown(self) -> list[Downstream]:
+        return [
+            member
+            for member in self._servers.values()
+            if member.ref is not None
+            and member.ref.status.value.state in _ON_THEIR_WAY
+            and not self.catalog.known(member.name)
+        ]
+
+    def unknown(self) -> bool:
+        """Tell whether a server that is on its way has not listed its tools yet, and is worth a wait."""
+        return trio.current_time() < self._list_deadline() and bool(self._unknown())
+
+    def _list_deadline(self) -> float:
+        return (self._begun_at if self._begun_at is not None else trio.current_time()) + self._list_wait
+
+    async def wait_known(self) -> None:
+        """Wait until no server is unknown, at most until the list wait after the start is over."""
+        with trio.move_on_at(self._list_deadline()):
+            for member in self._unknown():
+                await _settled(member)
+
+    def expects(self, tool: str) -> bool:
+        """Tell whether a server that is on its way could bring a tool of this exposed name."""
+        return bool(self._candidates(tool))
+
+    def _candidates(self, tool: str) -> list[Downstream]:
+        # The prefix only decides whom to wait for; what the name means is decided by the catalog.
+        return [
+            member
+            for member in self._unknown()
+            if not self.catalog.prefix or tool.startswith(f"{fold(member.name)}_")
+        ]
+
+    async def wait_expected(self, tool: str) -> None:
+        """Wait until no server that could bring the tool is on its way any more."""
+        for member in self._candidates(tool):
+            await _settled(member)
+
+    # ------------------------------------------------------------ commands
+
+    def relist(self, name: ServerName) -> None:
+        """Start a delisted server again."""
+        self.supervisor.relist(name)
+
+    async def reload(self, servers: Sequence[ServerConfig]) -> list[str]:
+        """Take a new configuration: only servers whose entry changed are touched. Return what was done.
+
+        Cancelled half-way, the rest of the old configuration stays in force.
+        """
+        done: list[str] = []
+        wanted = {ServerName(server.name): server for server in servers}
+        for name in [name for name in self._servers if name not in wanted]:
+            await self._leave(name)
+            done.append(f"removed {name}")
+        for name, server in wanted.items():
+            old = self._servers.get(name)
+            if old is not None and same_server(old.config, server):
+                continue
+            done.append(f"{'added' if old is None else 'changed'} {name}")
+            await self._replace(old, self._make(server))
+        self._servers = {name: self._servers[name] for name in wanted}
+        self.catalog.set_servers(self._servers)
+        return done
+
+    async def _replace(self, old: Downstream | None, new: Downstream) -> None:
+        if old is not None and (old.ref is None or new.config.disabled):
+            await self._leave(old.name)
+            old = None
+        if new.config.disabled:
+            self._servers[new.name] = new
+            return
+        if old is None:
+            self.catalog.set_servers([*self._servers, new.name])
+            await self.supervisor.start_child(self._spec(new, autostart=self.begun))
+        else:
+            await self.supervisor.replace_child(self._spec(new, autostart=self.begun))
+        self._join(new)
+        await self._tell_watcher(Watch(new.name, self.watched[new.name]))
+
+    async def _leave(self, name: ServerName) -> None:
+        if self._servers.pop(name).ref is not None:
+            await self._tell_watcher(Unwatch(name))
+            self.watched.pop(name)
+            await self.supervisor.stop_child(name)
+
+    async def _tell_watcher(self, message: Watch | Unwatch) -> None:
+        if self.watcher is not None:
+            await self.watcher.ask(message, timeout=WATCH_TIMEOUT)
+
+    # ------------------------------------------------------------ making them
+
+    def _make(self, server: ServerConfig) -> Downstream:
+        return Downstream(
+            server,
+            wake=lambda: self.supervisor.start(server.name),
+            probe=lambda: self.supervisor.probe(server.name),
+            give_up=lambda reason: self.supervisor.delist(server.name, reason),
+        )
+
+    def _join(self, member: Downstream) -> None:
+        self._servers[member.name] = member
+        if not member.config.disabled:
+            member.ref = self.watched[member.name] = self.supervisor.ref(member.name)
+
+    def _spec(self, member: Downstream, *, autostart: bool = False) -> ChildSpec[None]:
+        config = member.config
+        return ChildSpec(
+            config.name,
+            lambda: DownstreamActor(member, self._shop),
+            policy=restart_policy(config.restart),
+            start_timeout=config.connect_timeout_ms / 1000 or None,
+            shutdown_grace=config.close_timeout_ms / 1000 or float("inf"),
+            autostart=autostart,
+        )
+
+
+async def _settled(member: Downstream) -> None:
+    if member.ref is not None:
+        await member.ref.status.wait_value(lambda status: status.state not in _ON_THEIR_WAY)
+
+
+def restart_policy(config: RestartConfig) -> RestartPolicy:
+    """Translate the ``restart`` section of the configuration."""
+    return RestartPolicy(
+        max_restarts=config.max_attempts,
+        window=config.window_seconds,
+        base_delay=config.base_delay_ms / 1000,
+        max_delay=config.max_delay_ms / 1000,
+        stable_after=config.stable_after_seconds,
+        probe_after=config.probe_after_seconds,
+    )

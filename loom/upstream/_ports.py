@@ -1,0 +1,50 @@
+"""What a client session needs from the rest of loom, as protocols: upstream imports no downstream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from loom.catalog import Catalog
+    from loom.protocol import Call, ServerName
+
+
+class CallTarget(Protocol):
+    """A server that takes calls."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def repeats(self) -> bool:
+        """Whether calls that its death has cut off may be repeated once, if the tool says it does no harm."""
+        ...
+
+    def submit(self, call: Call, now: float) -> bool: ...
+    async def submit_later(self, call: Call) -> None: ...
+    async def submit_after_restart(self, call: Call) -> None: ...
+    def cancel(self, call: Call, reason: bytes | None = None) -> None: ...
+
+
+class Servers(Protocol):
+    """All configured servers."""
+
+    @property
+    def catalog(self) -> Catalog: ...
+    def target(self, name: ServerName) -> CallTarget: ...
+
+    def begin(self) -> None:
+        """Start what starts with a session; later calls do nothing."""
+
+    def unknown(self) -> bool:
+        """Tell whether a server that is on its way has not listed its tools yet."""
+        ...
+
+    async def wait_known(self) -> None:
+        """Wait until no server is unknown, at most until the list wait after the start is over."""
+
+    def expects(self, tool: str) -> bool:
+        """Tell whether a server that is on its way could bring a tool of this exposed name."""
+        ...
+
+    async def wait_expected(self, tool: str) -> None:
+        """Wait until no server that could bring the tool is on its way any more."""
