@@ -13,6 +13,7 @@ from loom import events
 
 if TYPE_CHECKING:
     import logging
+    from io import TextIOWrapper
     from pathlib import Path
 
     from loom.events import Event
@@ -48,6 +49,13 @@ class Log:
         self._fd = _unblocked_stderr()
         self._dropped = 0
         self._file = _open_file(file) if file is not None else None
+
+    def close(self) -> None:
+        """Close the log file and the descriptor; nothing is written later."""
+        if self._file is not None:
+            self._file.close()
+        if self._fd != 2:
+            os.close(self._fd)
 
     def event(self, event: Event) -> None:
         """Render one event; the sink that the app is given."""
@@ -115,13 +123,20 @@ def _unblocked_stderr() -> int:
 def _open_file(path: Path) -> logging.Handler:
     from logging.handlers import RotatingFileHandler
 
-    def private(name: str | Path, flags: int) -> int:
-        return os.open(name, flags, 0o600)
+    class PrivateFile(RotatingFileHandler):
+        """Rotation makes new files: each of them has to be opened with the mode of the first."""
+
+        def _open(self) -> TextIOWrapper:
+            return open(self.baseFilename, "a", encoding="utf-8", opener=_private)
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with open(path, "ab", opener=private):
-        os.chmod(path, 0o600)
-    return RotatingFileHandler(path, maxBytes=FILE_BYTES, backupCount=FILE_COUNT, encoding="utf-8")
+    handler = PrivateFile(path, maxBytes=FILE_BYTES, backupCount=FILE_COUNT, encoding="utf-8")
+    os.chmod(path, 0o600)  # a file of an earlier version, or made by hand
+    return handler
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
 
 
 def _record(line: str) -> logging.LogRecord:

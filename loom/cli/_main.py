@@ -119,7 +119,7 @@ def _schema() -> int:
 
     from loom.config import json_schema
 
-    sys.stdout.write(json.dumps(json_schema(), indent=2) + "\n")
+    sys.stdout.write(json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n")
     return 0
 
 

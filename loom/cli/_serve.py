@@ -35,6 +35,7 @@ def serve_command(path: str, options: Mapping[str, object]) -> int:
         return trio.run(_Server(loaded, path, options, surroundings, log).run, stdio)
     finally:
         stdio.close()
+        log.close()
 
 
 def make_log(loaded: LoadedConfig, options: Mapping[str, object], env: Mapping[str, str]) -> Log:

@@ -227,6 +227,7 @@ class ClientSession:
         own_id = self._next_id
         self._next_id += 1
         if self._closed is not None:
+            reply(None, None)
             return own_id
         self._own[own_id] = reply
         self._send(b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (own_id, method.encode(), params))
