@@ -93,7 +93,9 @@ class Log:
     def _render(self, level: Level, text: str, fields: dict[str, object]) -> str:
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         if self._as_json:
-            return msgspec.json.encode({"time": at, "level": level, "message": text, **fields}).decode()
+            return msgspec.json.encode(
+                {"time": at, "level": level, "message": text, **fields}, enc_hook=str
+            ).decode()
         rest = "".join(f" {name}={_value(value)}" for name, value in fields.items())
         return f"{at} {level} {text}{rest}"
 

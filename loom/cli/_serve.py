@@ -15,7 +15,7 @@ from loom.cli._exit import EXIT_OK, EXIT_SIGNAL_BASE, EXIT_UNAVAILABLE
 from loom.cli._log import LEVELS, Level, Log
 from loom.config import LoadedConfig, Surroundings, load_config
 from loom.errors import ConfigError, LoomError
-from loom.transport import ProtocolStdio
+from loom.transport import ProtocolStdio, open_standard_descriptors
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -25,6 +25,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def serve_command(path: str, options: Mapping[str, object]) -> int:
     """Serve until the client ends or a signal comes; returns the exit code."""
+    open_standard_descriptors()
     surroundings = Surroundings.here()
     loaded = load_config(
         Path(path) if path else None, surroundings=surroundings, discover=bool(options.get("discover"))
@@ -67,13 +68,14 @@ class _Server:
         self._surroundings = surroundings
         self._log = log
         self._exit_code = EXIT_OK
+        self._reloading = trio.Lock()
 
     async def run(self, stdio: ProtocolStdio) -> int:
         with trio.open_signal_receiver(*_ENDING, signal.SIGUSR1) as signals:
             async with trio.open_nursery() as nursery:
                 app = await nursery.start(self._serve, stdio, nursery.cancel_scope)
-                nursery.start_soon(self._follow_signals, signals, app)
-                nursery.start_soon(self._introduce, app)
+                nursery.start_soon(self._follow_signals, signals, app, nursery)
+                nursery.start_soon(self._introduce)
                 if self._loaded.files:
                     nursery.start_soon(self._follow_files, app)
                 if self._loaded.config.require_servers:
@@ -89,7 +91,7 @@ class _Server:
         await serve(self._loaded, stdio=stdio, sink=self._log.event, task_status=task_status)
         all_tasks.cancel()
 
-    async def _introduce(self, app: App) -> None:
+    async def _introduce(self) -> None:
         """Say what runs, once the client has had its first chance of an answer."""
         await trio.lowlevel.checkpoint()
         loaded = self._loaded
@@ -99,16 +101,15 @@ class _Server:
             config=loaded.path or "none",
             found_by=loaded.source,
             servers=len(loaded.config.servers),
-            containment=app.containment.describe(),
         )
         for note in loaded.notes:
             self._log.write(note.severity, str(note))
 
-    async def _follow_signals(self, signals: AsyncIterator[int], app: App) -> None:
+    async def _follow_signals(self, signals: AsyncIterator[int], app: App, nursery: trio.Nursery) -> None:
         ending = False
         async for signum in signals:
             if signum == signal.SIGUSR1:
-                await self._reload(app)
+                nursery.start_soon(self._reload, app)  # it may wait for a server's end: signals go on
             elif not ending:
                 ending = True
                 self._log.write("info", "ending", signal=signal.Signals(signum).name)
@@ -125,6 +126,10 @@ class _Server:
             await self._reload(app)
 
     async def _reload(self, app: App) -> None:
+        async with self._reloading:
+            await self._reload_once(app)
+
+    async def _reload_once(self, app: App) -> None:
         try:
             loaded = load_config(
                 Path(self._path) if self._path else None,

@@ -2,7 +2,7 @@
 
 from loom.config._command import check_command, find_command
 from loom.config._effect import without_effect
-from loom.config._expand import expand_server
+from loom.config._expand import expand_server, expansion_waits
 from loom.config._identity import fingerprint, same_server
 from loom.config._load import load_config, parse_config
 from loom.config._model import Config, LoadedConfig, Note, Surroundings, WrittenKey
@@ -42,6 +42,7 @@ __all__ = [
     "WrittenKey",
     "check_command",
     "expand_server",
+    "expansion_waits",
     "find_command",
     "fingerprint",
     "json_schema",

@@ -30,6 +30,16 @@ if TYPE_CHECKING:
 _LINE_BREAK = re.compile(r"[\r\n]")
 
 
+_WAITING = ("${cmd:", "${keyring:")
+
+
+def expansion_waits(server: ServerConfig) -> bool:
+    """Tell whether ``expand_server`` would run a command or ask a keyring, which may take seconds."""
+    texts = [server.command, server.cwd, server.url, server.env_file, *server.args]
+    texts += [*server.env.values(), *server.headers.values()]
+    return any(form in text for text in texts if text for form in _WAITING)
+
+
 def expand_server(
     server: ServerConfig,
     *,

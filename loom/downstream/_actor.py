@@ -10,6 +10,7 @@ proves that nothing of the process is left.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,8 +19,15 @@ from trio_util import wait_all, wait_any  # type: ignore[import-untyped]  # trio
 
 from loom.actors import Actor
 from loom.catalog import Catalog, select_tools
-from loom.config import ResolvedServer, Surroundings, UnresolvedVariable, check_command, expand_server
-from loom.downstream._handshake import ask_server, greet, list_tools
+from loom.config import (
+    ResolvedServer,
+    Surroundings,
+    UnresolvedVariable,
+    check_command,
+    expand_server,
+    expansion_waits,
+)
+from loom.downstream._handshake import Greeting, ask_server, greet, list_tools
 from loom.downstream._server import LiveSession
 from loom.downstream._stderr import Redactor, StderrRing
 from loom.errors import CannotStart, HandshakeRefused, ServerExited, ServerUnresponsive, SpawnFailed
@@ -87,6 +95,7 @@ class DownstreamActor(Actor[None]):
         self._stdin_broken = trio.Event()
         self._stdout_ended = trio.Event()
         self._calls_ended = trio.Event()
+        self._starting = trio.CancelScope()
         self._last_byte_at = 0.0
         self._unresponsive = False
         self._ending = False
@@ -99,7 +108,7 @@ class DownstreamActor(Actor[None]):
     async def run(self, ctx: ActorContext[None]) -> None:
         """Run one process until drained or failed. Whatever the end, no process of it is left behind."""
         async with self._shop.gate.slot() as give_slot_back:
-            resolved = self._resolve()
+            resolved = await self._resolve()
             spawned_at = trio.current_time()
             child = self._child = await self._spawn(resolved, ctx.incarnation)
             try:
@@ -110,29 +119,26 @@ class DownstreamActor(Actor[None]):
                 with ctx.cleanup_scope():
                     await child.stop(self._stop_deadline(ctx))
 
-    def _resolve(self) -> ResolvedServer:
+    async def _resolve(self) -> ResolvedServer:
         if self._config.type != "stdio":
-            raise self._pointless(f"transport not in this version: {self._config.type}")
+            raise CannotStart(f"transport not in this version: {self._config.type}")
+        expand = partial(
+            expand_server,
+            self._config,
+            surroundings=self._shop.surroundings,
+            allow_commands=self._shop.allow_commands,
+            config_path=self._shop.config_path,
+        )
         try:
-            resolved = expand_server(
-                self._config,
-                surroundings=self._shop.surroundings,
-                allow_commands=self._shop.allow_commands,
-                config_path=self._shop.config_path,
-            )
+            # A command or a keyring may take seconds to say what it knows: not on the event loop.
+            resolved = await trio.to_thread.run_sync(expand) if expansion_waits(self._config) else expand()
         except UnresolvedVariable as error:
-            raise self._pointless(str(error)) from error
+            raise CannotStart(str(error)) from error
         self._redactor.hide(self._own_values(resolved))
         problem = check_command(resolved)
         if problem is not None:
             raise SpawnFailed(problem)
         return resolved
-
-    def _pointless(self, why: str) -> CannotStart:
-        """Have the server delisted at once: a restart would change nothing."""
-        error = CannotStart(why)
-        self._downstream.give_up(f"{type(error).__name__}: {error}")
-        return error
 
     def _own_values(self, resolved: ResolvedServer) -> list[str]:
         """Return the values of the variables that this server has been given, and not all servers."""
@@ -163,21 +169,17 @@ class DownstreamActor(Actor[None]):
             nursery.start_soon(self._read_stdout, child, session)
             nursery.start_soon(self._drain_stderr, child)
             nursery.start_soon(self._watch, child)
-            try:
-                greeting = await greet(session)
-                self._downstream.revision = greeting.revision
-                self._downstream.instructions = greeting.instructions
-                await self._list(session, has_tools=greeting.has_tools)
-            except HandshakeRefused as error:
-                raise HandshakeRefused(self._redactor.clean(str(error))) from error
-            self._downstream.ready_after = trio.current_time() - spawned_at
-            give_slot_back()
-            ctx.publish(LiveSession(session, writer))
-            ctx.started()
-            nursery.start_soon(self._sweep_deadlines, session)
-            nursery.start_soon(self._keep_healthy, session)
-            if greeting.has_tools:
-                nursery.start_soon(self._refresh, session)
+            nursery.start_soon(self._cut_start_short, ctx)
+            with self._starting:
+                greeting = await self._introduce(session)
+                self._downstream.ready_after = trio.current_time() - spawned_at
+                give_slot_back()
+                ctx.publish(LiveSession(session, writer))
+                ctx.started()
+                nursery.start_soon(self._sweep_deadlines, session)
+                nursery.start_soon(self._keep_healthy, session)
+                if greeting.has_tools:
+                    nursery.start_soon(self._refresh, session)
             await ctx.draining.wait()
             ctx.publish(None)
             await self._finish_calls(session, ctx)
@@ -186,6 +188,21 @@ class DownstreamActor(Actor[None]):
             # stdout is read on meanwhile, or a server that still writes could never exit
             await child.stop(self._stop_deadline(ctx))
             nursery.cancel_scope.cancel()
+
+    async def _introduce(self, session: ClientSession) -> Greeting:
+        try:
+            greeting = await greet(session)
+            self._downstream.revision = greeting.revision
+            self._downstream.instructions = greeting.instructions
+            await self._list(session, has_tools=greeting.has_tools)
+        except HandshakeRefused as error:
+            raise HandshakeRefused(self._redactor.clean(str(error))) from error
+        return greeting
+
+    async def _cut_start_short(self, ctx: ActorContext[None]) -> None:
+        """A server that does not answer its handshake must not hold up the end of loom."""
+        await ctx.draining.wait()
+        self._starting.cancel()
 
     async def _finish_calls(self, session: ClientSession, ctx: ActorContext[None]) -> None:
         """Let calls end, for half of the grace. At a shutdown the client side has seen to them before."""

@@ -119,9 +119,11 @@ class Fleet:
         ]
 
     async def wait_expected(self, tool: str) -> None:
-        """Wait until no server that could bring the tool is on its way any more."""
-        for member in self._candidates(tool):
-            await _settled(member)
+        """Wait until no server that could bring the tool is on its way any more, as long as a call may take."""
+        members = self._candidates(tool)
+        with trio.move_on_after(max((member.call_timeout for member in members), default=0.0)):
+            for member in members:
+                await _settled(member)
 
     # ------------------------------------------------------------ commands
 
@@ -181,7 +183,6 @@ class Fleet:
             server,
             wake=lambda: self.supervisor.start(server.name),
             probe=lambda: self.supervisor.probe(server.name),
-            give_up=lambda reason: self.supervisor.delist(server.name, reason),
         )
 
     def _join(self, member: Downstream) -> None:

@@ -41,7 +41,6 @@ class Downstream:
         *,
         wake: Callable[[], None],
         probe: Callable[[], None],
-        give_up: Callable[[str], None],
     ) -> None:
         self.config = config
         self.name = ServerName(config.name)
@@ -54,8 +53,6 @@ class Downstream:
         """Seconds from spawn to ready of the last start."""
         self._wake = wake
         self._probe = probe
-        self.give_up = give_up
-        """Have the supervisor delist it, for the reason given."""
         self._waiting = 0
 
     @property
@@ -82,7 +79,8 @@ class Downstream:
         return self.config.retry == "idempotent"
 
     @property
-    def _call_timeout(self) -> float:
+    def call_timeout(self) -> float:
+        """Seconds that a call may take; inf where there is no limit."""
         return self.config.request_timeout_ms / 1000 or float("inf")
 
     def submit(self, call: Call, now: float) -> bool:
@@ -147,7 +145,7 @@ class Downstream:
         """Wait until the server is ready and hand the call over, or fail it. Cancelled, nothing was sent."""
         ref = self.ref
         assert ref is not None, "a disabled server refuses at once"
-        timeout = self._call_timeout
+        timeout = self.call_timeout
         self._waiting += 1
         try:
             with trio.move_on_after(timeout):
@@ -173,7 +171,7 @@ class Downstream:
         """Wait through backoff until the server is back and hand the call over, or fail it when it is given up."""
         ref = self.ref
         assert ref is not None, "a disabled server takes no calls"
-        with trio.move_on_after(self._call_timeout):
+        with trio.move_on_after(self.call_timeout):
             while ref.status.value.state not in (ChildState.DELISTED, ChildState.STOPPED):
                 live = cast("LiveSession | None", ref.live)
                 if live is not None:

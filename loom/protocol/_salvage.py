@@ -91,7 +91,7 @@ def _top_level_scalars(head: bytes) -> dict[bytes, bytes]:
             # A number that the cut may have shortened is no id.
             if token.startswith(b'"') or match.end() < len(head):
                 found[key] = token
-            wants_value = False
+            key, wants_value = None, False
         else:
             key = token
     return found

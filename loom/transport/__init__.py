@@ -4,7 +4,7 @@ from loom.transport._child import ChildProcess, spawn_child
 from loom.transport._containment import Containment, GuardianActor
 from loom.transport._pipes import HIGH_WATER_BYTES, Cork, PipeReader, PipeWriter
 from loom.transport._pressure import Backpressure
-from loom.transport._stdio import ProtocolStdio
+from loom.transport._stdio import ProtocolStdio, open_standard_descriptors
 
 __all__ = [
     "HIGH_WATER_BYTES",
@@ -16,5 +16,6 @@ __all__ = [
     "PipeReader",
     "PipeWriter",
     "ProtocolStdio",
+    "open_standard_descriptors",
     "spawn_child",
 ]

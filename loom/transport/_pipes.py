@@ -23,6 +23,7 @@ _LARGE = 65536  # a message this large is written by itself instead of being cop
 _WRITE_SLICE = 1024 * 1024
 _READ_SMALL = 65536  # the default capacity of a pipe
 _READ_LARGE = 1024 * 1024
+_HANG_UP_SECONDS = 0.2  # how often a pipe that may not be read is looked at for its end
 
 
 class ReadGate(Protocol):
@@ -196,13 +197,14 @@ class PipeReader:
     async def run(self, on_chunk: Callable[[bytes], None], gate: ReadGate | None = None) -> None:
         """Feed ``on_chunk`` until end of file, a read error, or until the descriptor is closed.
 
-        Before each read the gate is asked whether to go on. Cancelled, no byte that was read is lost.
+        Before each read the gate is asked whether to go on, unless the other end has closed: what the pipe
+        still holds is little then, and its end has to be noticed. Cancelled, no byte that was read is lost.
         """
         size = _READ_SMALL
         cork = self._cork
         while True:
             if gate is not None and not gate.open():
-                await gate.wait_open()
+                await self._wait_open(gate)
             try:
                 chunk = os.read(self._fd, size)
             except BlockingIOError:
@@ -226,3 +228,17 @@ class PipeReader:
                 await trio.lowlevel.wait_readable(self._fd)
             except trio.ClosedResourceError:
                 return
+
+    async def _wait_open(self, gate: ReadGate) -> None:
+        while not gate.open() and not _hung_up(self._fd):
+            with trio.move_on_after(_HANG_UP_SECONDS):
+                await gate.wait_open()
+        # Whoever closes the descriptor cancels this task; woken in the same tick it would read from another file.
+        await trio.lowlevel.checkpoint_if_cancelled()
+
+
+def _hung_up(fd: int) -> bool:
+    """Tell whether the other end of a pipe or a socket has closed, whatever is still to be read."""
+    poll = select.poll()
+    poll.register(fd, getattr(select, "POLLRDHUP", 0))  # hang-ups of pipes are reported without being asked for
+    return bool(poll.poll(0))

@@ -13,6 +13,15 @@ import stat
 _LOWEST = 10  # above what shells and supervisors hand down
 
 
+def open_standard_descriptors() -> None:
+    """Open what the caller has left closed of descriptors 0 to 2, or the next file that is opened becomes one."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor, which is this one
+
+
 class ProtocolStdio:
     """Non-blocking descriptors of loom's own for a pair of given ones.
 

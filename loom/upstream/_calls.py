@@ -158,10 +158,7 @@ class ToolCaller:
     def _submit_when_ready(self, request: Request, slot: ToolCallSlot, target: CallTarget, call: Call) -> None:
         async def submit() -> None:
             await target.submit_later(call)
-            if request.is_open:
-                request.on_cancel = slot.cancel
-            else:
-                slot.cancel(None)  # it was cancelled while the server became ready: too late to keep it back
+            _hand_over(request, slot)
 
         self._in_background(request, submit)
 
@@ -175,7 +172,7 @@ class ToolCaller:
 
         async def submit() -> None:
             await target.submit_after_restart(again)
-            request.on_cancel = slot.cancel if request.is_open else None
+            _hand_over(request, slot)
 
         self._in_background(request, submit)
 
@@ -188,6 +185,14 @@ class ToolCaller:
 
         request.on_cancel = lambda _reason: scope.cancel()
         self._start_soon(run)
+
+
+def _hand_over(request: Request, slot: ToolCallSlot) -> None:
+    """Let a cancel reach the server from now on, also one that came too late to keep the call back."""
+    if request.is_open:
+        request.on_cancel = slot.cancel
+    else:
+        slot.cancel(None)
 
 
 def _refused(target: CallTarget, complaint: str) -> Fault:

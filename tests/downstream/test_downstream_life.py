@@ -49,6 +49,27 @@ async def test_a_start_that_never_ends_is_a_failure(autojump_clock):
         assert "start timed out" in app.fleet.target("a").status.last_exit
 
 
+@pytest.mark.parametrize("silent", ["initialize", "tools/list"])
+async def test_a_server_that_is_still_starting_does_not_hold_up_the_end(autojump_clock, silent):
+    server = FakeServer()
+    server.mute.add(silent)
+    async with running({}, a=server):
+        await trio.sleep(1)
+    assert trio.current_time() < 1.5
+    assert server.child.returncode is not None
+
+
+async def test_a_server_that_is_still_starting_can_be_replaced(autojump_clock):
+    server = FakeServer()
+    server.mute.add("initialize")
+    async with running({}, a=server) as app:
+        await trio.sleep(1)
+        server.mute.clear()
+        await app.reload({"servers": [{"name": "a", "command": "/bin/true", "args": ["x"]}]})
+        await reach(app, S.RUNNING)
+        assert trio.current_time() < 1.5
+
+
 async def test_a_death_fails_the_call_at_once_and_says_the_outcome_is_unknown(autojump_clock):
     server = FakeServer()
 
