@@ -6,6 +6,7 @@ and never waits. Only a call for a server that is still starting has to wait, in
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from loom.actors import ActorRef, ChildStatus
     from loom.config import ServerConfig
 
+_CLASS_NAME = re.compile(r"\b(?:ServerExited|ServerUnresponsive|HandshakeRefused|SpawnFailed|CannotStart): ")
 _SOON = frozenset({ChildState.IDLE, ChildState.STARTING, ChildState.RUNNING, ChildState.PROBING})
 
 
@@ -66,7 +68,8 @@ class Downstream:
         status = self.status
         if status is None or status.last_exit is None:
             return None
-        return f"{status.last_exit}; stderr: {self.last_stderr}" if self.last_stderr else status.last_exit
+        why = _CLASS_NAME.sub("", status.last_exit)
+        return f"{why}; stderr: {self.last_stderr}" if self.last_stderr else why
 
     @property
     def label(self) -> str:

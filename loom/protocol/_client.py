@@ -7,7 +7,7 @@ can only expire later, the sweeper may sleep a whole time-out when the table is 
 Loom's own requests (initialize, ping, lists) are few, have time-outs of their own, and live in ``_own``.
 
 A call is *queued* (above the concurrency limit; nothing was sent), *sent*, or *done* (not in the table). Each
-leaves the table exactly once, through ``_finish`` or ``cancel``, so its slot is called at most once.
+leaves the table exactly once and only then is its slot called, so that happens at most once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _UNREADABLE_ADVICE: dict[FaultCode, str] = {
 }
 
 OwnReply = Callable[[Payload | None, Payload | None], None]
-"""Called with (result, error); both None when the session ended first."""
+"""Called with (result, error); both None when the session ended first or the reply is unreadable."""
 
 
 class ClientCounters(msgspec.Struct):
@@ -93,7 +93,7 @@ class ClientSession:
         self._request_timeout = request_timeout
         self._reset_on_progress = reset_on_progress
         self._on_notification = on_notification
-        self._on_idle = on_idle
+        self.on_idle = on_idle
         self._on_odd = on_odd
         self._next_id = 1
         self._in_flight = 0
@@ -122,8 +122,8 @@ class ClientSession:
                 self._on_odd(kind, total)
 
     def _left(self) -> None:
-        if not self._pending and self._on_idle is not None:
-            self._on_idle()
+        if not self._pending and self.on_idle is not None:
+            self.on_idle()
 
     # ------------------------------------------------------------ calls
 

@@ -106,7 +106,7 @@ class ServerSession:
         self.counters = ServerCounters()
         self._send = send
         self._handlers = handlers
-        self._on_activity = on_activity
+        self.on_activity = on_activity
         self._open: dict[bytes, Request] = {}
         self._idle: Callable[[], None] | None = None
 
@@ -160,8 +160,8 @@ class ServerSession:
         if message.id is UNSET:
             if method == "notifications/cancelled":
                 self._cancelled(params)
-            elif self._on_activity is not None:
-                self._on_activity(method)
+            elif self.on_activity is not None:
+                self.on_activity(method)
             self._unanswered(batch)
             return
         raw_id = bytes(message.id)
@@ -172,8 +172,8 @@ class ServerSession:
             self._refuse(faults.DUPLICATE_ID, raw_id, batch)
         else:
             request = self._open[key] = Request(self, raw_id, key, method, batch)
-            if self._on_activity is not None:
-                self._on_activity(method)
+            if self.on_activity is not None:
+                self.on_activity(method)
             handler = self._handlers.get(method)
             if handler is None:
                 request.error(faults.unknown_method(method))

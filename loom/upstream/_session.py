@@ -81,6 +81,7 @@ class UpstreamSession:
 
     def _on_activity(self, method: str) -> None:
         if method not in _NOT_A_SESSION_YET:
+            self.protocol.on_activity = None
             self._servers.begin()
 
     # ------------------------------------------------------------ answers of loom's own
