@@ -167,7 +167,11 @@ class Fleet:
         await self._tell_watcher(Watch(new.name, self.watched[new.name]))
 
     async def _leave(self, name: ServerName) -> None:
-        if self._servers.pop(name).ref is not None:
+        member = self._servers.pop(name)
+        self.catalog.set_servers(
+            self._servers
+        )  # before any wait: a call may come that would still be routed to it
+        if member.ref is not None:
             await self._tell_watcher(Unwatch(name))
             self.watched.pop(name)
             await self.supervisor.stop_child(name)

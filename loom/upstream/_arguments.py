@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 Validation = Literal["minimal", "strict", "off"]
 
 _MAX_COMPLAINTS = 5
+_COMPLAINT_CHARS = 200  # the judge quotes the argument, which may be as long as it likes
 
 
 class ArgumentJudge:
@@ -44,10 +46,12 @@ class ArgumentJudge:
         except (msgspec.DecodeError, RecursionError):
             return None  # readable only for the lenient reader, or too deep: the server's to judge
         errors = [
-            f"{'/'.join(str(step) for step in error.instance_path) or 'arguments'}: {error.message}"
-            for error in validator.iter_errors(value)
+            f"{'/'.join(str(step) for step in error.instance_path) or 'arguments'}: {error.message}"[
+                :_COMPLAINT_CHARS
+            ]
+            for error in islice(validator.iter_errors(value), _MAX_COMPLAINTS)
         ]
-        return "; ".join(errors[:_MAX_COMPLAINTS]) or None
+        return "; ".join(errors) or None
 
     def _validator(self, route: Route) -> Any:  # Any: jsonschema-rs has one class per draft and no common type
         key = (route.server, route.tool.name)

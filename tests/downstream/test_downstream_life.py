@@ -188,6 +188,18 @@ async def test_reload_touches_only_what_changed(autojump_clock):
         assert [tool["name"] for tool in await app.list_tools()] == ["a_echo", "b_echo"]
 
 
+async def test_a_call_while_its_server_is_being_removed_is_for_an_unknown_tool(autojump_clock):
+    a, b = FakeServer(), FakeServer()
+    a.stop_seconds = 1.0
+    async with running({}, a=a, b=b) as app, trio.open_nursery() as nursery:
+        await app.wait_settled()
+        nursery.start_soon(app.reload, {"servers": [{"name": "b", "command": "/bin/true"}]})
+        await trio.sleep(0.5)
+        with pytest.raises(ToolCallFailed, match="Unknown tool: a_echo"):
+            await app.call_tool("a_echo")
+        assert await app.call_tool("b_echo")
+
+
 async def test_a_call_in_flight_ends_before_a_changed_server_is_restarted(autojump_clock):
     server = FakeServer()
 
