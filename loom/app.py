@@ -210,7 +210,7 @@ class App:
         view = self.fleet.catalog.view(EMBEDDED_SESSION)
         route = view.route(encode_string(name))
         if route is None:
-            raise ToolCallFailed(f"Unknown tool: {name}.", hint="`list_tools` names those there are.")
+            raise ToolCallFailed(f"Unknown tool: {name}.", hint=self._where_to_look())
         complaint = self.judge.complaint(route, arguments)
         if complaint is not None:
             raise ToolCallFailed(f"{name}: {complaint}.", hint="Correct the arguments and call again.")
@@ -224,6 +224,15 @@ class App:
             return await slot.wait()
         finally:
             target.cancel(call)
+
+    def _where_to_look(self) -> str:
+        down = [
+            f"{member.label} ({member.reason})"
+            for member in self.fleet.members()
+            if member.reason and not self.fleet.catalog.known(member.name)
+        ]
+        never = f" Servers that never came up: {', '.join(down)}." if down else ""
+        return f"`list_tools` names those there are.{never}"
 
     def snapshot(self) -> AppSnapshot:
         """Picture all of loom now. Cheap; holds no secret and no payload."""
@@ -482,4 +491,5 @@ def _depth(env: Mapping[str, str]) -> int:
 
 
 def _in_trio() -> bool:
-    return trio.lowlevel.in_trio_run()
+    # in_trio_run() is true in an asyncio task as well while trio is its guest.
+    return trio.lowlevel.in_trio_task()

@@ -142,6 +142,15 @@ async def test_a_server_that_keeps_failing_leaves_the_list_and_a_call_brings_it_
         assert [tool["name"] for tool in await app.list_tools()] == ["a_echo", "b_echo"]
 
 
+async def test_an_unknown_tool_names_the_servers_that_never_came_up(autojump_clock):
+    server = FakeServer()
+    server.start_error = SpawnFailed("command not found: tiny")
+    async with running({}, a=server) as app:
+        await app.wait_settled()
+        with pytest.raises(ToolCallFailed, match=r"Unknown tool: a_echo\. .*a \(command not found: tiny\)"):
+            await app.call_tool("a_echo")
+
+
 async def test_relist_by_command(autojump_clock):
     server = FakeServer()
     server.start_error = SpawnFailed("no")
