@@ -13,12 +13,22 @@ import msgspec
 import trio
 
 from loom._version import __version__
-from loom.actors import Actor, ChildSpec, ChildState, Supervisor, TreeHandle, TreeSnapshot, open_tree
+from loom.actors import (
+    NORMAL_END,
+    Actor,
+    ChildSpec,
+    ChildState,
+    RestartPolicy,
+    Supervisor,
+    TreeHandle,
+    TreeSnapshot,
+    open_tree,
+)
 from loom.catalog import Catalog, CatalogActor
 from loom.config import Config, LoadedConfig, Surroundings, load_config, parse_config
 from loom.downstream import Downstream, Fleet, StartGate, Workshop
-from loom.errors import StartRefused, ToolCallFailed, WrongAsyncLibrary
-from loom.events import ConfigReloaded, Event, OddOutput
+from loom.errors import ClientSideFailed, StartRefused, ToolCallFailed, WrongAsyncLibrary
+from loom.events import ConfigReloaded, Event, OddOutput, RequestFailed
 from loom.protocol import (
     Call,
     Fault,
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from types import TracebackType
 
+    from loom.actors import ActorRef
     from loom.events import EventSink
 
 ConfigSource: TypeAlias = "Config | LoadedConfig | Mapping[str, Any] | str | Path | None"
@@ -42,6 +53,7 @@ ConfigSource: TypeAlias = "Config | LoadedConfig | Mapping[str, Any] | str | Pat
 EMBEDDED_SESSION = SessionId("embedded")
 MAX_DEPTH = 3  # a loom that starts itself through its own configuration is stopped here
 RECENT_EVENTS = 1000
+GUARDIAN_DELAY = 0.02  # seconds: while there is no guardian, nobody would clean up behind a killed loom
 _CHARS_PER_TOKEN = 4  # near enough for a budget of prose
 
 
@@ -97,6 +109,8 @@ class App:
         self._listeners: list[trio.MemorySendChannel[Event]] = []
         self._extra_sink = extra_sink
         self._tree: TreeHandle | None = None
+        self._upstream: ActorRef[None] | None = None
+        self._killed = False
         self.cork = Cork()
         self.pressure = Backpressure()
         self.containment = Containment(ports.run_id)
@@ -124,7 +138,12 @@ class App:
     def build(self, upstream: ChildSpec[None] | None) -> Supervisor:
         """Make the root supervisor: guardian, catalog, downstreams and, when a client is served, upstream."""
         specs: list[ChildSpec[Any]] = [  # Any: children take messages of different types
-            ChildSpec("guardian", lambda: self._ports.guardian(self.containment), on_give_up="escalate"),
+            ChildSpec(
+                "guardian",
+                lambda: self._ports.guardian(self.containment),
+                on_give_up="escalate",
+                policy=RestartPolicy(base_delay=GUARDIAN_DELAY),
+            ),
             ChildSpec("catalog", lambda: CatalogActor(self.fleet.catalog, self.fleet.watched)),
             ChildSpec(
                 "downstreams",
@@ -138,6 +157,7 @@ class App:
             specs.append(upstream)
         root = Supervisor(specs, rng=self._ports.rng, emit=self.emit)
         self.fleet.watcher = root.ref("catalog")
+        self._upstream = root.ref("upstream") if upstream is not None else None
         return root
 
     def attach(self, tree: TreeHandle) -> None:
@@ -150,12 +170,20 @@ class App:
             self._tree.shutdown()
 
     async def wait_ended(self) -> None:
-        """Wait until the tree has ended, by ``shutdown`` or because the client has gone."""
+        """Wait until the tree has ended, by ``shutdown`` or because the client has gone.
+
+        Raises:
+            ClientSideFailed: the actor that serves the client failed, which is a bug of loom.
+        """
         assert self._tree is not None, "waited for inside the block of open()"
         await self._tree.wait_stopped()
+        upstream = self._upstream.status.value.last_exit if self._upstream is not None else None
+        if upstream not in (None, NORMAL_END) and not self._killed:
+            raise ClientSideFailed(f"the client side of loom failed: {upstream}")
 
     def kill(self) -> None:
         """End at once; children are killed instead of asked."""
+        self._killed = True
         if self._tree is not None:
             self._tree.kill()
 
@@ -169,6 +197,10 @@ class App:
                 continue  # a listener that does not keep up misses events; the ring still has them
         if self._extra_sink is not None:
             self._extra_sink(event)
+
+    def note_failure(self, method: str, error: Exception) -> None:
+        """Note that a request of the client met a bug of loom; it was answered with -32603."""
+        self.emit(RequestFailed(at=trio.current_time(), method=method[:100], reason=type(error).__name__))
 
     def _odd_output(self, server: str, kind: str, count: int) -> None:
         # A server that prints a banner per message would flood every log: powers of ten are enough.
@@ -440,6 +472,7 @@ class _Open(AbstractAsyncContextManager[App]):
                 instructions=app.instructions,
                 settle=config.settle_ms / 1000,
                 on_end=app.shutdown,
+                on_failure=app.note_failure,
             )
 
         return ChildSpec(

@@ -166,6 +166,12 @@ class StartRefused(LoomError):
     at_fault = "client"
 
 
+class ClientSideFailed(LoomError):
+    """The part of loom that serves the client failed: a bug of loom. Open requests stay without an answer."""
+
+    code = "client_side_failed"
+
+
 class ToolCallFailed(LoomError):
     """``app.call_tool`` could not be completed.
 

@@ -83,6 +83,13 @@ class OddOutput(Event, frozen=True, tag=True, kw_only=True):
     count: int
 
 
+class RequestFailed(Event, frozen=True, tag=True, kw_only=True):
+    """A request of the client met a bug of loom; ``reason`` is the type of the exception."""
+
+    method: str
+    reason: str
+
+
 class ConfigReloaded(Event, frozen=True, tag=True, kw_only=True):
     """A changed configuration is in force; ``changes`` names what was touched."""
 

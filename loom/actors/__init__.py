@@ -6,7 +6,7 @@ Knows nothing of MCP. See ``docs/actors.md`` for a tour.
 from loom.actors._actor import Actor, Refused
 from loom.actors._context import ActorContext
 from loom.actors._guarded import GuardedValue
-from loom.actors._incarnation import CLEANUP_LIMIT
+from loom.actors._incarnation import CLEANUP_LIMIT, NORMAL_END
 from loom.actors._letters import Letter, LetterStats
 from loom.actors._mailbox import Envelope
 from loom.actors._policy import (
@@ -26,6 +26,7 @@ from loom.actors._tree import TreeHandle, open_tree
 
 __all__ = [
     "CLEANUP_LIMIT",
+    "NORMAL_END",
     "TRANSITIONS",
     "Actor",
     "ActorContext",

@@ -33,6 +33,7 @@ _EVENT_LEVELS: dict[type[events.Event], Level] = {
     events.DeadLetter: "warning",
     events.ShutdownPhase: "debug",
     events.ConfigReloaded: "info",
+    events.RequestFailed: "error",
 }
 _SERIOUS_OUTPUT = frozenset(
     {"nonfinite_tokens", "unreadable_replies", "timeouts", "refresh_refused", "refresh_timeouts"}

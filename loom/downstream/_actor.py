@@ -113,10 +113,13 @@ class DownstreamActor(Actor[None]):
             try:
                 await self._live(ctx, child, spawned_at, give_slot_back)
             finally:
-                ctx.publish(None)  # before calls are failed: one that comes now waits for the next incarnation
+                ctx.publish(None)  # before calls are failed: what they cause must not meet this session again
                 self._close_session()
-                with ctx.cleanup_scope():
-                    await child.stop(self._stop_deadline(ctx))
+                try:
+                    with ctx.cleanup_scope():
+                        await child.stop(self._stop_deadline(ctx))
+                finally:
+                    self._downstream.dying = None
 
     async def _resolve(self) -> ResolvedServer:
         if self._config.type != "stdio":
@@ -226,15 +229,17 @@ class DownstreamActor(Actor[None]):
         reason = "the server is being stopped" if self._ending else self._last_words()
         if said and not self._ending:
             reason = f"{reason}; stderr: {said[0]}"
-        session.close(
-            Fault(
-                server=self._config.original or self._config.name,
-                code="shutting_down" if self._ending else "died",
-                outcome="unknown",
-                state="draining" if self._ending else "backoff",
-                what=reason,
-            )
+        fault = Fault(
+            server=self._downstream.label,
+            code="shutting_down" if self._ending else "died",
+            outcome="not_started",
+            state="draining" if self._ending else "backoff",
+            what=reason,
+            advice="The call was not started: try again in a moment.",
         )
+        if not self._ending:
+            self._downstream.dying = fault
+        session.close(fault)
 
     def _last_words(self) -> str:
         """Say how the process ended."""
@@ -253,7 +258,7 @@ class DownstreamActor(Actor[None]):
 
     def _make_session(self, writer: PipeWriter) -> ClientSession:
         return ClientSession(
-            self._config.original or self._config.name,
+            self._downstream.label,
             writer.write,
             max_concurrency=self._config.max_concurrency,
             request_timeout=self._config.request_timeout_ms / 1000 or math.inf,

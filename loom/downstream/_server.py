@@ -49,6 +49,8 @@ class Downstream:
         self.ref: ActorRef[None] | None = None
         self.instructions: str | None = None
         self.revision: str | None = None
+        self.dying: Fault | None = None
+        """Set from the death of an incarnation until all of it is swept up; calls fail at once with it."""
         self.last_stderr: str | None = None
         """The last line that the last incarnation wrote to stderr; for people who ask, never for a log."""
         self.ready_after: float | None = None
@@ -114,6 +116,9 @@ class Downstream:
                     advice="Remove `disabled` from its entry to use it.",
                 )
             )
+            return True
+        if self.dying is not None and status.state is not ChildState.BACKOFF:
+            call.slot.fail(self.dying)
             return True
         if status.state is ChildState.DELISTED and self._worth_a_probe(status, now):
             self._probe()

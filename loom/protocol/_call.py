@@ -58,3 +58,8 @@ class Call:
         self.id = 0
         self.deadline_at = float("inf")
         self.sent = False
+
+    @property
+    def size_bytes(self) -> int:
+        """How much its params hold. Asked only of calls that have to wait."""
+        return len(self.params if isinstance(self.params, bytes) else self.params(0))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from loom.protocol._call import Call
 
 MAX_QUEUED_CALLS = 10_000  # calls above maxConcurrency that may wait; beyond it a call is refused as busy
+MAX_QUEUED_BYTES = 16 * 1024 * 1024  # and what their params may hold; one call alone may be larger
 
 _ADVICE: dict[Outcome, str] = {
     "unknown": "The call may have run: look before you repeat it.",
@@ -99,6 +100,7 @@ class ClientSession:
         self._in_flight = 0
         self._pending: dict[int, Call] = {}
         self._queue: OrderedDict[int, Call] = OrderedDict()
+        self._queued_bytes = 0
         self._own: dict[int, OwnReply] = {}
         self._closed: Fault | None = None
 
@@ -134,7 +136,8 @@ class ClientSession:
                 msgspec.structs.replace(self._closed, outcome="not_started", advice=_ADVICE["not_started"])
             )
             return
-        if self._in_flight >= self._max_concurrency and len(self._queue) >= MAX_QUEUED_CALLS:
+        must_wait = self._in_flight >= self._max_concurrency
+        if must_wait and self._queue_is_full():
             call.slot.fail(
                 self.fault(
                     "busy",
@@ -148,10 +151,14 @@ class ClientSession:
         self._next_id += 1
         call.deadline_at = now + self._request_timeout
         self._pending[call.id] = call
-        if self._in_flight < self._max_concurrency:
-            self._send_call(call)
-        else:
+        if must_wait:
             self._queue[call.id] = call
+            self._queued_bytes += call.size_bytes
+        else:
+            self._send_call(call)
+
+    def _queue_is_full(self) -> bool:
+        return len(self._queue) >= MAX_QUEUED_CALLS or self._queued_bytes >= MAX_QUEUED_BYTES
 
     def _send_call(self, call: Call) -> None:
         self._in_flight += 1
@@ -180,6 +187,7 @@ class ClientSession:
             self._in_flight -= 1
         else:
             del self._queue[call.id]
+            self._queued_bytes -= call.size_bytes
 
     def _cancel_downstream(self, call_id: int, reason: bytes | None) -> None:
         tail = b',"reason":' + reason if reason is not None else b""
@@ -191,7 +199,9 @@ class ClientSession:
         """Send queued calls while there is room."""
         queue = self._queue
         while queue and self._in_flight < self._max_concurrency:
-            self._send_call(queue.popitem(last=False)[1])
+            call = queue.popitem(last=False)[1]
+            self._queued_bytes -= call.size_bytes
+            self._send_call(call)
 
     def expire(self, now: float) -> float:
         """Fail every call whose deadline has passed; return when to look again (absolute, maybe inf)."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from loom.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
+from loom.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 from loom.protocol._envelope import Payload, decode_members, decode_string, encode_string
 
 Outcome = Literal["not_started", "unknown"]
@@ -108,6 +108,7 @@ def error_object(code: int, message: str, data: bytes | None = None) -> bytes:
     )
 
 
+INTERNAL = error_object(INTERNAL_ERROR, "Internal error of loom: its log names it")
 NOT_JSON = error_object(PARSE_ERROR, "Parse error: the line is not JSON in UTF-8")
 TOO_LONG = error_object(INVALID_REQUEST, "Invalid request: the line is longer than this server reads")
 NO_REQUEST = error_object(INVALID_REQUEST, 'Invalid request: expected an object with jsonrpc "2.0" and a method')

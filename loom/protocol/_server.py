@@ -83,6 +83,7 @@ class ServerCounters(msgspec.Struct):
 
     malformed_lines: int = 0
     ignored_responses: int = 0
+    failed_handlers: int = 0  # requests that met a bug of loom
     dropped_answers: int = 0  # answers that came after the request was cancelled or answered
 
 
@@ -100,6 +101,7 @@ class ServerSession:
         handlers: Mapping[str, Handler],
         *,
         on_activity: Callable[[str], None] | None = None,
+        on_failure: Callable[[str, Exception], None] | None = None,
     ) -> None:
         self.session_id = session_id
         self.revision = LATEST_HANDSHAKE  # requests before initialize are served as this one
@@ -107,6 +109,7 @@ class ServerSession:
         self._send = send
         self._handlers = handlers
         self.on_activity = on_activity
+        self._on_failure = on_failure
         self._open: dict[bytes, Request] = {}
         self._idle: Callable[[], None] | None = None
 
@@ -178,7 +181,16 @@ class ServerSession:
             if handler is None:
                 request.error(faults.unknown_method(method))
             else:
-                handler(request, params)
+                self._handle(handler, request, params)
+
+    def _handle(self, handler: Handler, request: Request, params: Payload | None) -> None:
+        try:
+            handler(request, params)
+        except Exception as error:  # one request must not take the session, and all other requests, with it
+            self.counters.failed_handlers += 1
+            request.error(faults.INTERNAL)
+            if self._on_failure is not None:
+                self._on_failure(request.method, error)
 
     def _cancelled(self, params: Payload | None) -> None:
         members = decode_members(params) if params is not None else None

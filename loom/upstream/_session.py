@@ -50,6 +50,7 @@ class UpstreamSession:
         errors_as_results: bool,
         instructions: Callable[[], str],
         start_soon: Callable[[Callable[[], Awaitable[None]]], None],
+        on_failure: Callable[[str, Exception], None] | None = None,
     ) -> None:
         self._servers = servers
         self._view = servers.catalog.view(session_id)
@@ -65,6 +66,7 @@ class UpstreamSession:
                 "tools/call": self._call,
             },
             on_activity=self._on_activity,
+            on_failure=on_failure,
         )
         self._caller = ToolCaller(
             self.protocol,

@@ -42,6 +42,7 @@ class StdioUpstream(Actor[None]):
         instructions: Callable[[], str],
         settle: float,
         on_end: Callable[[], None],
+        on_failure: Callable[[str, Exception], None],
     ) -> None:
         self._stdio = stdio
         self._servers = servers
@@ -52,6 +53,7 @@ class StdioUpstream(Actor[None]):
         self._instructions = instructions
         self._settle = settle
         self._on_end = on_end
+        self._on_failure = on_failure
         self._session: UpstreamSession | None = None
         self._writer: PipeWriter | None = None
 
@@ -70,6 +72,7 @@ class StdioUpstream(Actor[None]):
                     errors_as_results=self._errors_as_results,
                     instructions=self._instructions,
                     start_soon=nursery.start_soon,
+                    on_failure=self._on_failure,
                 )
                 nursery.start_soon(writer.run)
                 nursery.start_soon(session.announce_changes, self._settle)

@@ -108,6 +108,49 @@ async def test_a_server_in_backoff_keeps_its_tools_and_says_when_it_comes_back(a
         assert await app.call_tool("a_echo")
 
 
+async def test_a_call_while_a_dead_server_is_swept_up_fails_at_once(autojump_clock):
+    server = FakeServer()
+    server.stop_seconds = 3.0
+    async with running(STEADY, a=server) as app:
+        await app.wait_settled()
+        server.child.die(1)
+        await trio.sleep(1)
+        began = trio.current_time()
+        with pytest.raises(ToolCallFailed) as caught:
+            await app.call_tool("a_echo")
+        assert trio.current_time() == began
+        assert (caught.value.fault.code, caught.value.fault.outcome) == ("died", "not_started")
+        await reach(app, S.BACKOFF)
+        await reach(app, S.RUNNING)
+        assert await app.call_tool("a_echo")
+
+
+async def test_a_queue_of_large_calls_is_bounded_by_bytes(autojump_clock):
+    server = FakeServer()
+
+    async def never(child, message):
+        await trio.lowlevel.checkpoint()
+
+    server.on_call = never
+    async with running({"each": {"maxConcurrency": 1}}, a=server) as app, trio.open_nursery() as nursery:
+        await app.wait_settled()
+        refused = []
+
+        async def call(text):
+            try:
+                await app.call_tool("a_echo", {"text": text})
+            except ToolCallFailed as error:
+                refused.append(error.fault.code)
+
+        nursery.start_soon(call, "first")
+        await trio.sleep(0.1)
+        for _ in range(40):
+            nursery.start_soon(call, "x" * 1_000_000)
+        await trio.sleep(0.1)
+        assert refused == ["busy"] * 23  # 16 MiB hold 17 of them
+        nursery.cancel_scope.cancel()
+
+
 async def test_the_last_of_stderr_is_told_to_who_asks_but_is_in_no_event(autojump_clock):
     server = FakeServer()
     async with running(STEADY, a=server) as app:

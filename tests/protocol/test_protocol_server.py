@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protocol_kit import JSON_TEXT, PATIENT, STRINGS, Client
 
-from loom.protocol import LATEST_HANDSHAKE, Oversized, negotiate
+from loom.protocol import LATEST_HANDSHAKE, Oversized, ServerSession, SessionId, negotiate
 
 
 def request(raw_id: bytes, method: bytes = b"ping") -> bytes:
@@ -489,3 +489,27 @@ def test_any_other_becomes_the_latest(revision: object):
 
 def test_requests_before_initialize_are_served_as_the_latest():
     assert Client().session.revision == LATEST_HANDSHAKE
+
+
+# --- bugs of loom -----------------------------------------------------------------------------------
+
+
+def test_a_handler_that_fails_costs_its_own_request_only():
+    failed: list[tuple[str, str]] = []
+    sent: list[bytes] = []
+
+    def broken(_request: object, _params: object) -> None:
+        raise KeyError("what")
+
+    session = ServerSession(
+        SessionId("one"),
+        sent.append,
+        {"broken": broken, "ping": lambda request, _params: request.result(b"{}")},
+        on_failure=lambda method, error: failed.append((method, type(error).__name__)),
+    )
+    session.receive(request(b"1", b"broken"))
+    session.receive(request(b"2"))
+    assert json.loads(sent[0])["error"]["code"] == -32603
+    assert json.loads(sent[1]) == {"jsonrpc": "2.0", "id": 2, "result": {}}
+    assert failed == [("broken", "KeyError")]
+    assert session.counters.failed_handlers == 1
