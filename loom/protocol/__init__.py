@@ -1,7 +1,8 @@
 """The MCP wire, sans-IO: frames, envelopes, both roles of a session, names. Knows no trio."""
 
 from loom.protocol._call import Call, ReplySlot
-from loom.protocol._client import MAX_QUEUED_CALLS, ClientCounters, ClientSession
+from loom.protocol._client import MAX_QUEUED_CALLS, ClientSession
+from loom.protocol._counters import ClientCounters, ServerCounters
 from loom.protocol._envelope import (
     Decoded,
     Envelope,
@@ -35,7 +36,7 @@ from loom.protocol._naming import (
     assign_names,
     fold,
 )
-from loom.protocol._server import Request, ServerCounters, ServerSession, forward_params
+from loom.protocol._server import Request, ServerSession, forward_params
 from loom.protocol._versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE, negotiate
 
 __all__ = [

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET
 
+from loom.protocol._counters import ClientCounters
 from loom.protocol._envelope import (
     Decoded,
     Envelope,
@@ -52,18 +53,6 @@ _UNREADABLE_ADVICE: dict[FaultCode, str] = {
 
 OwnReply = Callable[[Payload | None, Payload | None], None]
 """Called with (result, error); both None when the session ended first or the reply is unreadable."""
-
-
-class ClientCounters(msgspec.Struct):
-    """What was seen on the server's stdout, counted since the session began."""
-
-    noise_lines: int = 0  # lines that are no JSON-RPC
-    unreadable_replies: int = 0  # replies that could not be read; their call failed if it could be found
-    nonfinite_tokens: int = 0  # NaN and infinities that went up as null
-    late_replies: int = 0  # answers to calls that were cancelled or had timed out
-    unknown_replies: int = 0  # answers to ids that were never used
-    refused_requests: int = 0  # requests of the server that loom cannot serve
-    timeouts: int = 0
 
 
 class ClientSession:

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import msgspec
 from msgspec import UNSET
 
 from loom.protocol import _faults as faults
+from loom.protocol._counters import ServerCounters
 from loom.protocol._envelope import (
     Decoded,
     Envelope,
@@ -76,15 +76,6 @@ class Request:
 
 
 Handler: TypeAlias = Callable[[Request, "Payload | None"], None]
-
-
-class ServerCounters(msgspec.Struct):
-    """What was seen from the client, counted since the session began."""
-
-    malformed_lines: int = 0
-    ignored_responses: int = 0
-    failed_handlers: int = 0  # requests that met a bug of loom
-    dropped_answers: int = 0  # answers that came after the request was cancelled or answered
 
 
 class ServerSession:

@@ -1,13 +1,9 @@
-"""The composition root: the only module that knows every part of loom."""
+"""A running loom: the parts of the tree, and what an embedding program may do with them."""
 
 from __future__ import annotations
 
 from collections import deque
-from contextlib import AbstractAsyncContextManager
-from pathlib import Path
-from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import trio
@@ -15,87 +11,35 @@ import trio
 from loom._version import __version__
 from loom.actors import (
     NORMAL_END,
-    Actor,
     ChildSpec,
     ChildState,
     RestartPolicy,
     Supervisor,
     TreeHandle,
-    TreeSnapshot,
-    open_tree,
 )
+from loom.app._load import ConfigSource, load
+from loom.app._snapshot import AppSnapshot, ServerSnapshot
 from loom.catalog import Catalog, CatalogActor
-from loom.config import Config, LoadedConfig, Surroundings, load_config, parse_config
 from loom.downstream import Downstream, Fleet, StartGate, Workshop
-from loom.errors import ClientSideFailed, StartRefused, ToolCallFailed, WrongAsyncLibrary
+from loom.errors import ClientSideFailed, StartRefused, ToolCallFailed
 from loom.events import ConfigReloaded, Event, OddOutput, RequestFailed
-from loom.protocol import (
-    Call,
-    Fault,
-    Payload,
-    ServerName,
-    SessionId,
-    encode_string,
-    forward_params,
-)
-from loom.transport import Backpressure, Containment, Cork, GuardianActor, ProtocolStdio, spawn_child
-from loom.upstream import ArgumentJudge, StdioUpstream
+from loom.protocol import Call, Fault, Payload, ServerName, SessionId, encode_string, forward_params
+from loom.transport import Backpressure, Containment, Cork
+from loom.upstream import ArgumentJudge
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-    from types import TracebackType
+    from collections.abc import AsyncIterator, Mapping
 
     from loom.actors import ActorRef
+    from loom.app._ports import Ports
+    from loom.config import LoadedConfig
     from loom.events import EventSink
-
-ConfigSource: TypeAlias = "Config | LoadedConfig | Mapping[str, Any] | str | Path | None"
 
 EMBEDDED_SESSION = SessionId("embedded")
 MAX_DEPTH = 3  # a loom that starts itself through its own configuration is stopped here
 RECENT_EVENTS = 1000
 GUARDIAN_DELAY = 0.02  # seconds: while there is no guardian, nobody would clean up behind a killed loom
 _CHARS_PER_TOKEN = 4  # near enough for a budget of prose
-
-
-class Ports(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything loom takes from outside: chance, identity, surroundings, processes. A simulation swaps it."""
-
-    rng: Random
-    run_id: str
-    surroundings: Surroundings
-    spawn: Callable[..., Any] = spawn_child  # Any: a child, real or simulated
-    guardian: Callable[[Containment], Actor[None]] = GuardianActor
-
-    @classmethod
-    def real(cls) -> Ports:
-        """Take them from this process and machine."""
-        return cls(rng=Random(), run_id=uuid4().hex, surroundings=Surroundings.here())
-
-
-class ServerSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One server at one moment."""
-
-    name: str
-    state: str
-    """A state of the table in docs/supervision.md, or ``disabled``."""
-    tools: int
-    revision: str | None
-    ready_after: float | None
-    """Seconds from spawn to ready of the last start."""
-    reason: str | None
-    """Why its last run ended, if it did, with the end of its stderr."""
-    problems: tuple[str, ...]
-    """What was left out or mended in its tool list."""
-
-
-class AppSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """All of loom at one moment."""
-
-    version: str
-    containment: str
-    """What keeps children from outliving loom on this platform."""
-    servers: tuple[ServerSnapshot, ...]
-    tree: TreeSnapshot
 
 
 class App:
@@ -389,129 +333,6 @@ class _FutureSlot:
         return self._result
 
 
-# ---------------------------------------------------------------- open and serve
-
-
-def load(config: ConfigSource, surroundings: Surroundings) -> LoadedConfig:
-    """Turn whatever an embedder passes into a checked configuration."""
-    if isinstance(config, LoadedConfig):
-        return config
-    if isinstance(config, Config):
-        return LoadedConfig(config=config, path=None, source="given", notes=())
-    if config is None or isinstance(config, (str, Path)):
-        return load_config(Path(config) if config is not None else None, surroundings=surroundings)
-    return parse_config(config, surroundings=surroundings)
-
-
-def open(  # noqa: A001  # the public name is loom.open, used with its module as trio.open_file is
-    config: ConfigSource = None, *, ports: Ports | None = None
-) -> AbstractAsyncContextManager[App]:
-    """Run loom inside the block: ``async with loom.open(config) as app``.
-
-    Servers start at once. Leaving the block, for whatever reason, stops everything within ``shutdownTimeoutMs``;
-    afterwards no process is left. What the body raises comes out as it was raised. Enter and leave in one task.
-
-    Raises:
-        ConfigError: the configuration is wrong; all its problems are listed.
-        WrongAsyncLibrary: the running event loop is not trio.
-    """
-    return _Open(config, ports)
-
-
-class _Open(AbstractAsyncContextManager[App]):
-    def __init__(
-        self,
-        config: ConfigSource,
-        ports: Ports | None,
-        *,
-        stdio: ProtocolStdio | None = None,
-        sink: EventSink | None = None,
-    ) -> None:
-        self._config = config
-        self._ports = ports
-        self._stdio = stdio
-        self._sink = sink
-        self._tree: AbstractAsyncContextManager[TreeHandle] | None = None
-
-    async def __aenter__(self) -> App:
-        if not _in_trio():
-            raise WrongAsyncLibrary(
-                "loom.open needs trio, and the running event loop is another one.",
-                hint="Either run trio in guest mode on top of it (trio.lowlevel.start_guest_run), or call "
-                "trio.run in a thread of its own; docs/embedding.md shows both.",
-            )
-        ports = self._ports or Ports.real()
-        loaded = load(self._config, ports.surroundings)
-        app = App(loaded, ports, extra_sink=self._sink)
-        root = app.build(self._upstream(app) if self._stdio is not None else None)
-        self._tree = open_tree(root, shutdown_timeout=loaded.config.shutdown_timeout_ms / 1000)
-        app.attach(await self._tree.__aenter__())
-        if self._stdio is None:
-            app.fleet.begin()
-        return app
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        assert self._tree is not None, "__aexit__ follows __aenter__"
-        return await self._tree.__aexit__(kind, error, trace)
-
-    def _upstream(self, app: App) -> ChildSpec[None]:
-        stdio = self._stdio
-        assert stdio is not None, "only called when a client is served"
-        config = app.loaded.config
-
-        def make() -> StdioUpstream:
-            return StdioUpstream(
-                stdio,
-                app.fleet,
-                cork=app.cork,
-                pressure=app.pressure,
-                judge=app.judge,
-                errors_as_results=config.compat is not None,
-                instructions=app.instructions,
-                settle=config.settle_ms / 1000,
-                on_end=app.shutdown,
-                on_failure=app.note_failure,
-            )
-
-        return ChildSpec(
-            "upstream",
-            make,
-            restart="temporary",
-            significant=True,
-            start_timeout=None,
-            shutdown_grace=config.shutdown_timeout_ms / 1000,
-        )
-
-
-async def serve(
-    config: ConfigSource = None,
-    *,
-    stdio: ProtocolStdio | None = None,
-    ports: Ports | None = None,
-    sink: EventSink | None = None,
-    task_status: trio.TaskStatus[App] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Serve one MCP client on standard input and output until its input ends or loom is shut down.
-
-    ``await nursery.start(loom.serve, config)`` returns the app once it answers. Other descriptors are given as
-    ``stdio=ProtocolStdio(read_fd, write_fd)``. Cancelled, everything is stopped like at a normal end.
-
-    Raises:
-        ConfigError, WrongAsyncLibrary: as ``open``.
-    """
-    own = stdio if stdio is not None else ProtocolStdio()
-    try:
-        opened = _Open(config, ports, stdio=own, sink=sink)
-        async with opened as app:
-            task_status.started(app)
-            await app.wait_ended()
-    finally:
-        if stdio is None:
-            own.close()
-
-
 def _depth(env: Mapping[str, str]) -> int:
     text = env.get("LOOM_DEPTH", "0")
     depth = int(text) if text.isdigit() else 0
@@ -521,8 +342,3 @@ def _depth(env: Mapping[str, str]) -> int:
             hint="Remove the entry that starts loom from loom's own configuration.",
         )
     return depth
-
-
-def _in_trio() -> bool:
-    # in_trio_run() is true in an asyncio task as well while trio is its guest.
-    return trio.lowlevel.in_trio_task()
