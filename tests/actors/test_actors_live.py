@@ -66,6 +66,7 @@ async def test_an_old_incarnation_cannot_publish(autojump_clock):
     async with scene() as s:
         old = s.stage.puppets[0]
         await s.crash()
+        assert old.ctx is not None
         old.ctx.publish("ghost")
         assert s.a.live is None
 

@@ -234,7 +234,7 @@ async def test_an_envelope_is_answered_once(autojump_clock):
     async with scene([ChildSpec("a", Twice, policy=STEADY)]) as s:
         assert await s.a.ask("x", timeout=1) == 1
         await s.reach(S.BACKOFF)
-        assert s.a.status.value.last_exit.startswith("RuntimeError: an ask is answered once")
+        assert str(s.a.status.value.last_exit).startswith("RuntimeError: an ask is answered once")
 
 
 async def test_receive_ends_when_the_actor_should_finish(autojump_clock):

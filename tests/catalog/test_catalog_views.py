@@ -413,7 +413,7 @@ async def test_what_is_delisted_leaves_the_list():
     a, b, context = Ref(), Ref(), Context()
     actor = CatalogActor(shelf.catalog, {ServerName("a"): a})  # type: ignore[dict-item]  # as much as is followed
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(actor.run, context)
+        nursery.start_soon(actor.run, context)  # pyright: ignore[reportArgumentType]  # as much as is used
         await trio.testing.wait_all_tasks_blocked()
         a.status.value = Status(ChildState.DELISTED)
         await trio.testing.wait_all_tasks_blocked()

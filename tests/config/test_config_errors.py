@@ -122,7 +122,7 @@ def test_numbers_beyond_all_measure_are_refused(machine, value):
 
 
 def test_prefix_false_needs_a_single_server(machine):
-    two = {"a": {"command": "x"}, "b": {"command": "y"}}
+    two: dict[str, dict[str, object]] = {"a": {"command": "x"}, "b": {"command": "y"}}
     assert machine.problems({"prefix": False, "mcpServers": two})["prefix"].rule == "prefix"
     two["b"]["disabled"] = True
     assert machine.load({"prefix": False, "mcpServers": two}).config.prefix is False

@@ -13,7 +13,7 @@ from docs_kit import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import RealEnv
+    from real_environments import RealEnv
 
 pytestmark = pytest.mark.real
 

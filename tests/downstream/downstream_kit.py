@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from loom.actors import Actor, ActorContext
+from loom.actors import Actor, ActorContext, ChildState, ChildStatus
 from loom.app import App, Ports
 from loom.app import open as open_app
 from loom.config import Surroundings
+from loom.protocol import Fault, ServerName
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    import pytest
+
+    from loom.errors import ToolCallFailed
     from loom.transport import Containment
 
 Message = dict[str, Any]
@@ -135,6 +139,31 @@ class FakeServer:
         if method == "tools/call":
             return {"content": [{"type": "text", "text": "ok"}]}
         return {}
+
+
+def fault_of(caught: pytest.ExceptionInfo[ToolCallFailed]) -> Fault:
+    """Return what loom knows of a call that failed."""
+    assert isinstance(caught.value.fault, Fault)
+    return caught.value.fault
+
+
+def status_of(app: App, name: str = "a") -> ChildStatus:
+    """Return the supervisor's word on a server."""
+    status = app.fleet.target(ServerName(name)).status
+    assert status is not None
+    return status
+
+
+def state(app: App, name: str = "a") -> ChildState:
+    """Return the state of a server."""
+    return status_of(app, name).state
+
+
+async def reach(app: App, wanted: ChildState, name: str = "a") -> None:
+    """Wait until a server is in a state."""
+    ref = app.fleet.target(ServerName(name)).ref
+    assert ref is not None
+    await ref.status.wait_value(lambda status: status.state is wanted)
 
 
 @asynccontextmanager

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import pytest
 import trio
-from downstream_kit import FakeServer, running
+from downstream_kit import FakeServer, fault_of, running, state, status_of
 
 from loom.actors import ChildState
 from loom.errors import ToolCallFailed
 
 STEADY = {"restart": {"stableAfterSeconds": 1000}}
 QUICK = {"each": {"pingIntervalMs": 1000, "pingTimeoutMs": 200}, **STEADY}
-
-
-async def state_of(app, name="a"):
-    return app.fleet.target(name).status.state
 
 
 async def test_a_silent_server_is_pinged_and_left_alone_while_it_answers(autojump_clock):
@@ -45,8 +41,8 @@ async def test_two_silent_pings_restart_an_idle_server(autojump_clock):
         assert app.fleet.supervisor.snapshot().children["a"].extra["unresponsive"] is True
         assert len(server.children) == 1
         await trio.sleep(0.2)
-        assert await state_of(app) is ChildState.BACKOFF
-        assert "no byte came" in app.fleet.target("a").status.last_exit
+        assert state(app) is ChildState.BACKOFF
+        assert "no byte came" in str(status_of(app, "a").last_exit)
         await trio.sleep(2)
         assert len(server.children) == 2
 
@@ -79,9 +75,9 @@ async def test_a_call_that_timed_out_and_a_silent_ping_restart_the_server(autoju
         server.mute.add("ping")
         with pytest.raises(ToolCallFailed) as caught:
             await app.call_tool("a_echo")
-        assert (caught.value.fault.code, caught.value.fault.outcome) == ("timeout", "unknown")
+        assert (fault_of(caught).code, fault_of(caught).outcome) == ("timeout", "unknown")
         await trio.sleep(0.5)
-        assert await state_of(app) is ChildState.BACKOFF
+        assert state(app) is ChildState.BACKOFF
 
 
 async def test_a_call_that_times_out_fails_alone(autojump_clock):

@@ -140,7 +140,7 @@ class Watched(bytes):
         Watched.searched += len(self)
         return super().find(*args)
 
-    def split(self, *args: Any) -> list[bytes]:
+    def split(self, *args: Any) -> list[bytes]:  # pyright: ignore[reportIncompatibleMethodOverride]  # counts only
         Watched.searched += len(self)
         return super().split(*args)
 

@@ -20,7 +20,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
-    from conftest import RealEnv
+    from real_environments import RealEnv
 
 ALL = ("time", "git", "sqlite", "everything", "filesystem")
 CLIENT_TIMEOUT = 60.0  # seconds for a client's whole run; all take a few

@@ -16,7 +16,7 @@ from clients_kit import Stage, run_client, stage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conftest import RealEnv
+    from real_environments import RealEnv
 
 pytestmark = [pytest.mark.real, pytest.mark.acceptance]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
     from pathlib import Path
 
-    from conftest import RealEnv
+    from real_environments import RealEnv
 
 pytestmark = pytest.mark.real
 

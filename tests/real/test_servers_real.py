@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
-    from conftest import RealEnv
+    from real_environments import RealEnv
 
 pytestmark = pytest.mark.real
 
