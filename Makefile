@@ -47,7 +47,7 @@ lint: dev ## Check form, style and types
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
-	@$(ENV) run pyright --pythonpath $(PY)
+	@$(ENV) run pyright --project pyproject.toml --pythonpath $(PY)
 
 .PHONY: cases
 cases: dev ## Run the cases from public bug reports, where they are at hand

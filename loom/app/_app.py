@@ -182,11 +182,15 @@ class App:
     async def call_tool_raw(self, name: str, arguments: bytes) -> bytes:
         """Like ``call_tool`` with raw JSON in and the server's own bytes out."""
         self.fleet.begin()
-        await self.fleet.wait_expected(name)
+        if self.fleet.expects(name):
+            await self.fleet.wait_expected(name)
         view = self.fleet.catalog.view(EMBEDDED_SESSION)
         route = view.route(encode_string(name))
         if route is None:
-            raise ToolCallFailed(f"Unknown tool: {name}.", hint=self._where_to_look())
+            fault = self.fleet.refusal(name)
+            if fault is not None:
+                raise ToolCallFailed(fault.text, fault=fault)
+            raise ToolCallFailed(f"Unknown tool: {name}.", hint="`list_tools` names those there are.")
         complaint = self.judge.complaint(route, arguments)
         if complaint is not None:
             raise ToolCallFailed(f"{name}: {complaint}.", hint="Correct the arguments and call again.")
@@ -200,15 +204,6 @@ class App:
             return await slot.wait()
         finally:
             target.cancel(call)
-
-    def _where_to_look(self) -> str:
-        down = [
-            f"{member.label} ({member.reason})"
-            for member in self.fleet.members()
-            if member.reason and not self.fleet.catalog.known(member.name)
-        ]
-        never = f" Servers that never came up: {', '.join(down)}." if down else ""
-        return f"`list_tools` names those there are.{never}"
 
     def snapshot(self) -> AppSnapshot:
         """Picture all of loom now. Cheap; holds no secret and no payload."""

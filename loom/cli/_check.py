@@ -23,6 +23,7 @@ _GOOD = frozenset({"running", "disabled"})
 class _Report(msgspec.Struct, frozen=True, kw_only=True):
     config: str | None
     found_by: str
+    files: tuple[str, ...]
     notes: tuple[str, ...]
     without_effect: tuple[str, ...]
     servers: tuple[ServerSnapshot, ...]
@@ -37,6 +38,7 @@ def check_command(path: str, options: Mapping[str, object]) -> int:
     report = _Report(
         config=str(loaded.path) if loaded.path is not None else None,
         found_by=loaded.source,
+        files=tuple(str(file) for file in loaded.files),
         notes=tuple(str(note) for note in loaded.notes),
         without_effect=tuple(without_effect(loaded)),
         servers=snapshot.servers,
@@ -57,11 +59,15 @@ async def _try_all(loaded: LoadedConfig) -> AppSnapshot:
 
 
 def _render(report: _Report) -> str:
-    lines = [f"configuration: {report.config or 'none'} (found by {report.found_by})"]
+    if report.files:
+        lines = [f"configuration: {', '.join(report.files)} (found by {report.found_by})"]
+    else:
+        lines = [f"configuration: {'no file found' if report.found_by == 'none' else report.found_by}"]
     lines += [f"note: {note}" for note in report.notes]
     lines += [f"without effect: {key}" for key in report.without_effect]
     if not report.servers:
-        lines.append("no servers: write some into the configuration; docs/configuration.md shows the three forms")
+        example = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
+        lines.append(f"no servers: write some, for example {example}")
         return "\n".join(lines) + "\n"
     rows: list[tuple[str, ...]] = [("NAME", "STATE", "ERA", "TOOLS", "TIME", "REASON")]
     rows += [_row(server) for server in report.servers]

@@ -19,7 +19,7 @@ exit codes:
   1    an error of loom itself
   2    wrong command line or configuration
   69   no server could be started (check: at least one; serve: none, with requireServers)
-  130, 143   ended at once by a second SIGINT or SIGTERM
+  130, 143, 129   ended at once by a second SIGINT, SIGTERM or SIGHUP
 
 Without a command, loom serves one MCP client on standard input and output.
 The configuration is found by --config, $LOOM_CONFIG, ./loom.config.{json,yaml,toml}, $LOOM_HOME and the
@@ -31,33 +31,37 @@ def build_parser() -> argparse.ArgumentParser:
     """Make the parser; one grammar for the command, its help and its documents."""
     import argparse
 
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration file")
-    common.add_argument(
+    where = argparse.ArgumentParser(add_help=False)
+    where.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration file")
+    where.add_argument(
         "--discover",
         action="store_true",
         default=argparse.SUPPRESS,
-        help="read .mcp.json and ~/.config/mcp/mcp.json as well",
+        help="read .mcp.json, ~/.config/mcp/mcp.json and ~/.agents/mcp.json as well",
     )
+    logs = argparse.ArgumentParser(add_help=False)
     levels = ("debug", "info", "warning", "error")
-    common.add_argument("--log-level", choices=levels, default=argparse.SUPPRESS, help="default: info")
-    common.add_argument("--log-format", choices=("text", "json"), default=argparse.SUPPRESS, help="default: text")
-    common.add_argument("--log-file", metavar="FILE", default=argparse.SUPPRESS, help="log into a file as well")
+    logs.add_argument("--log-level", choices=levels, default=argparse.SUPPRESS, help="default: info")
+    logs.add_argument("--log-format", choices=("text", "json"), default=argparse.SUPPRESS, help="default: text")
+    logs.add_argument("--log-file", metavar="FILE", default=argparse.SUPPRESS, help="log into a file as well")
     parser = argparse.ArgumentParser(
         prog="loom",
         description="One supervised MCP proxy in front of all your MCP servers.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        parents=[common],
+        parents=[where, logs],
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="print the version and the protocol revisions")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("serve", parents=[common], help="serve one MCP client on stdin and stdout (the default)")
-    check = commands.add_parser(
-        "check", parents=[common], help="check the configuration, start each server and say how it went"
-    )
+
+    def add(name: str, text: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        return commands.add_parser(name, parents=parents, help=text, allow_abbrev=False)
+
+    add("serve", "serve one MCP client on stdin and stdout (the default)", where, logs)
+    check = add("check", "check the configuration, start each server and say how it went", where)
     check.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    commands.add_parser("schema", parents=[common], help="print the JSON Schema of the configuration file")
+    add("schema", "print the JSON Schema of the configuration file")
     return parser
 
 
@@ -66,15 +70,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     config = _plain_serve(arguments)
     if config is not None:
-        return _serve(config, {})
-    options = vars(build_parser().parse_args(arguments))
+        return _run("serve", config, {})
+    parser = build_parser()
+    options = vars(parser.parse_args(arguments))
     if options["version"]:
         return _version()
     command = options["command"] or "serve"
+    unused = next((name for name in ("log_level", "log_format", "log_file") if name in options), None)
+    if command != "serve" and unused is not None:
+        parser.error(f"--{unused.replace('_', '-')} is for serving: `loom {command}` does not log")
     if command == "schema":
         return _schema()
-    path = options.get("config", "")
-    return _check(path, options) if command == "check" else _serve(path, options)
+    return _run(command, options.get("config", ""), options)
 
 
 def _plain_serve(arguments: Sequence[str]) -> str | None:
@@ -86,27 +93,17 @@ def _plain_serve(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def _serve(path: str, options: dict[str, object]) -> int:
+def _run(command: str, path: str, options: dict[str, object]) -> int:
     from loom.errors import ConfigError, LoomError
 
     try:
+        if command == "check":
+            from loom.cli._check import check_command
+
+            return check_command(path, options)
         from loom.cli._serve import serve_command
 
         return serve_command(path, options)
-    except ConfigError as error:
-        return complain(*map(str, error.problems), hint=error.hint)
-    except LoomError as error:
-        complain(str(error))
-        return EXIT_CONFIG if error.at_fault == "client" else 1
-
-
-def _check(path: str, options: dict[str, object]) -> int:
-    from loom.errors import ConfigError, LoomError
-
-    try:
-        from loom.cli._check import check_command
-
-        return check_command(path, options)
     except ConfigError as error:
         return complain(*map(str, error.problems), hint=error.hint)
     except LoomError as error:

@@ -14,7 +14,7 @@ from loom.app import App, serve
 from loom.cli._exit import EXIT_OK, EXIT_SIGNAL_BASE, EXIT_UNAVAILABLE
 from loom.cli._log import LEVELS, Level, Log
 from loom.config import LoadedConfig, Surroundings, load_config
-from loom.errors import ConfigError, LoomError
+from loom.errors import ConfigError, LoomError, StartRefused
 from loom.transport import ProtocolStdio, open_standard_descriptors
 
 if TYPE_CHECKING:
@@ -48,7 +48,13 @@ def make_log(loaded: LoadedConfig, options: Mapping[str, object], env: Mapping[s
             level = known
     file = options.get("log_file") or loaded.config.log.file
     as_json = options.get("log_format") == "json"
-    return Log(level, as_json=as_json, file=Path(str(file)).expanduser() if file else None)
+    try:
+        return Log(level, as_json=as_json, file=Path(str(file)).expanduser() if file else None)
+    except OSError as error:
+        raise StartRefused(
+            f"the log file {file} cannot be written: {error.strerror}.",
+            hint="Name another one with --log-file or log.file, or none.",
+        ) from error
 
 
 class _Server:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from loom.config._effect import key_without_effect
 from loom.config._found import allowed_text
 from loom.config._plain import as_object
 from loom.config._schema import Schema, server_schema, settings_schema
@@ -16,8 +17,8 @@ END = "<!-- generated from the schema: end -->"
 
 def reference() -> str:
     """Return both tables as Markdown."""
-    top = _table(_rows(settings_schema(), ""))
-    server = _table(_rows(server_schema(), ""))
+    top = _table(_rows(settings_schema(), "", of_server=False))
+    server = _table(_rows(server_schema(), "", of_server=True))
     return f"### Top level\n\n{top}\n\n### One server\n\n{server}\n"
 
 
@@ -28,16 +29,19 @@ def with_reference(text: str) -> str:
     return f"{head}{BEGIN}\n\n{reference()}\n{END}{tail}"
 
 
-def _rows(schema: Schema, prefix: str) -> list[tuple[str, str, str, str]]:
+def _rows(schema: Schema, prefix: str, *, of_server: bool) -> list[tuple[str, str, str, str]]:
     rows: list[tuple[str, str, str, str]] = []
     for key, item in schema["properties"].items():
         inner = as_object(item.get("properties"))
         types = item.get("type", [])
         if inner and "null" not in types:
-            rows += _rows(item, f"{prefix}{key}.")
+            rows += _rows(item, f"{prefix}{key}.", of_server=of_server)
             continue
-        rows.append((f"{prefix}{key}", allowed_text(item), _default(item), item.get("description", "")))
-        rows += _rows(item, f"{prefix}{key}.") if inner else []
+        name = f"{prefix}{key}"
+        why = key_without_effect(name, of_server=of_server)
+        text = item.get("description", "") + (f" *Not yet: {why}.*" if why else "")
+        rows.append((name, allowed_text(item), _default(item), text))
+        rows += _rows(item, f"{prefix}{key}.", of_server=of_server) if inner else []
     return rows
 
 

@@ -43,9 +43,24 @@ _SERVERS = {
     "url": _NO_TRANSPORT,
     "headers": _NO_TRANSPORT,
     "auth": _NO_TRANSPORT,
+    "aliases": _LATER,
 }
 _EXPOSE = "works as all in this version"
 _LIFECYCLE = "starts like eager in this version"
+_ERA = "the handshake is spoken in this version"
+_IN_PART = {
+    "expose": _EXPOSE,
+    "servers[].expose": _EXPOSE,
+    "servers[].lifecycle": _LIFECYCLE,
+    "servers[].era": _ERA,
+}
+
+
+def key_without_effect(key: str, *, of_server: bool) -> str | None:
+    """Return why a key of the reference does nothing in this version, or does it in part; None where it works."""
+    if of_server:
+        return _SERVERS.get(key) or _IN_PART.get(f"servers[].{key}")
+    return _SETTINGS.get(key) or _SETTINGS.get(key.partition(".")[0]) or _IN_PART.get(key)
 
 
 def without_effect(loaded: LoadedConfig) -> list[str]:
@@ -70,6 +85,8 @@ def _server_reason(written: WrittenKey, server: ServerConfig) -> str | None:
     key = written.key.removeprefix("servers[].")
     if key == "expose":
         return _EXPOSE if server.expose != "all" else None
+    if key == "era":
+        return _ERA if server.era == "modern" else None
     if key == "lifecycle":
         return _LIFECYCLE if server.lifecycle in ("lazy", "lazy_keep_alive") else None
     if key == "type":

@@ -129,7 +129,7 @@ def _name(draft: Draft) -> None:
         aliases = entry.data.get("aliases", [])
         if is_list(aliases) and entry.original not in aliases:
             entry.data["aliases"] = [*aliases, entry.original]
-        text = f"the server is called {name}; its key stays an alias"
+        text = f"the server is called {name}; errors show the key as it is written"
         draft.note(entry.root, text, warning=entry.original == "loom")
 
 

@@ -135,7 +135,7 @@ class DownstreamActor(Actor[None]):
             # A command or a keyring may take seconds to say what it knows: not on the event loop.
             resolved = await trio.to_thread.run_sync(expand) if expansion_waits(self._config) else expand()
         except UnresolvedVariable as error:
-            raise CannotStart(str(error)) from error
+            raise CannotStart(_unresolved(error)) from error
         self._redactor.hide(self._own_values(resolved))
         problem = check_command(resolved)
         if problem is not None:
@@ -224,11 +224,10 @@ class DownstreamActor(Actor[None]):
         if session is None or self._writer is None:
             return
         self._writer.close()
-        said = self._stderr.lines(1)
-        self._downstream.last_stderr = said[0] if said else None
+        said = self._downstream.last_stderr = self._stderr.telling_line()
         reason = "the server is being stopped" if self._ending else self._last_words()
-        if said and not self._ending:
-            reason = f"{reason}; stderr: {said[0]}"
+        if said is not None and not self._ending:
+            reason = f"{reason}; stderr: {said}"
         fault = Fault(
             server=self._downstream.label,
             code="shutting_down" if self._ending else "died",
@@ -380,3 +379,13 @@ class DownstreamActor(Actor[None]):
             "stderr_tail": [f"{self._config.name}: {line}" for line in self._stderr.lines(5)],
             **{name: count for name, count in counters.items() if count},
         }
+
+
+def _unresolved(error: UnresolvedVariable) -> str:
+    """Say what to do about a variable without a value."""
+    if error.variable.startswith("input:"):
+        return (
+            f"{error.variable} in {error.field} is a prompt of an editor, which loom does not have: use a variable"
+        )
+    advice = f"; set it where loom is started, or write ${{{error.variable}:-default}}"
+    return f"{error.variable} in {error.field} {error.reason}{advice if error.reason == 'is not set' else ''}"

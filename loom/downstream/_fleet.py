@@ -11,7 +11,7 @@ from loom.catalog import Catalog, Unwatch, Watch
 from loom.config import same_server
 from loom.downstream._actor import DownstreamActor, Workshop
 from loom.downstream._server import Downstream
-from loom.protocol import ServerName, fold
+from loom.protocol import Fault, ServerName, fold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from loom.config import RestartConfig, ServerConfig
     from loom.events import EventSink
 
-_ON_THEIR_WAY = frozenset({ChildState.IDLE, ChildState.STARTING})
+_ON_THEIR_WAY = frozenset({ChildState.IDLE, ChildState.STARTING, ChildState.PROBING})
 WATCH_TIMEOUT = 5.0
 
 
@@ -104,26 +104,45 @@ class Fleet:
         """Wait until no server is unknown, at most until the list wait after the start is over."""
         with trio.move_on_at(self._list_deadline()):
             for member in self._unknown():
-                await _settled(member)
+                await self._settled(member)
+
+    async def _settled(self, member: Downstream) -> None:
+        ref = member.ref
+        assert ref is not None, "a disabled server is never on its way"
+        while ref.status.value.state in _ON_THEIR_WAY and not self.catalog.known(member.name):
+            await ref.live_changed.wait()
 
     def expects(self, tool: str) -> bool:
-        """Tell whether a server that is on its way could bring a tool of this exposed name."""
+        """Tell whether a server that is on its way could bring a tool of this exposed name.
+
+        A server that was given up some time ago, before it ever listed its tools, is sent on its way.
+        """
+        for member in self._servers.values():
+            if self._could_bring(member, tool):
+                member.probe_if_due(trio.current_time())
         return bool(self._candidates(tool))
 
+    def refusal(self, tool: str) -> Fault | None:
+        """Say why a server that could bring the tool, but never listed any, cannot now; None: no such server."""
+        silent = [member for member in self._servers.values() if self._could_bring(member, tool)]
+        if not self.catalog.prefix or not silent:
+            return None
+        return max(silent, key=lambda member: len(member.name)).unavailable(trio.current_time())
+
     def _candidates(self, tool: str) -> list[Downstream]:
-        # The prefix only decides whom to wait for; what the name means is decided by the catalog.
-        return [
-            member
-            for member in self._unknown()
-            if not self.catalog.prefix or tool.startswith(f"{fold(member.name)}_")
-        ]
+        return [member for member in self._unknown() if self._could_bring(member, tool)]
+
+    def _could_bring(self, member: Downstream, tool: str) -> bool:
+        # The prefix only decides whom to wait for or to blame; what a name means is decided by the catalog.
+        named = not self.catalog.prefix or tool.startswith(f"{fold(member.name)}_")
+        return named and not self.catalog.known(member.name)
 
     async def wait_expected(self, tool: str) -> None:
         """Wait until no server that could bring the tool is on its way any more, as long as a call may take."""
         members = self._candidates(tool)
         with trio.move_on_after(max((member.call_timeout for member in members), default=0.0)):
             for member in members:
-                await _settled(member)
+                await self._settled(member)
 
     # ------------------------------------------------------------ commands
 
@@ -204,11 +223,6 @@ class Fleet:
             shutdown_grace=config.close_timeout_ms / 1000 or float("inf"),
             autostart=autostart,
         )
-
-
-async def _settled(member: Downstream) -> None:
-    if member.ref is not None:
-        await member.ref.status.wait_value(lambda status: status.state not in _ON_THEIR_WAY)
 
 
 def restart_policy(config: RestartConfig) -> RestartPolicy:

@@ -109,19 +109,12 @@ class Downstream:
     def _refuse_or_wait(self, call: Call, now: float) -> bool:
         status = self.status
         if status is None:
-            call.slot.fail(
-                self._fault(
-                    "disabled",
-                    what="this server is disabled",
-                    advice="Remove `disabled` from its entry to use it.",
-                )
-            )
+            call.slot.fail(self.unavailable(now))
             return True
         if self.dying is not None and status.state is not ChildState.BACKOFF:
             call.slot.fail(self.dying)
             return True
-        if status.state is ChildState.DELISTED and self._worth_a_probe(status, now):
-            self._probe()
+        if self.probe_if_due(now):
             return False
         if status.state is ChildState.IDLE:
             self._wake()
@@ -142,12 +135,16 @@ class Downstream:
             return status.next_attempt_at is not None and status.next_attempt_at <= now
         return status.state in _SOON or (status.state is ChildState.DRAINING and status.listed)
 
-    def _worth_a_probe(self, status: ChildStatus, now: float) -> bool:
-        return now - status.since >= self.config.restart.max_delay_ms / 1000 and not self._hopeless(status)
-
-    @staticmethod
-    def _hopeless(status: ChildStatus) -> bool:
-        return bool(status.last_exit) and str(status.last_exit).startswith("CannotStart")
+    def probe_if_due(self, now: float) -> bool:
+        """Start the probe of a delisted server whose last try is old enough and might go otherwise next time."""
+        status = self.status
+        if status is None or status.state is not ChildState.DELISTED:
+            return False
+        hopeless = bool(status.last_exit) and str(status.last_exit).startswith("CannotStart")
+        due = not hopeless and now - status.since >= self.config.restart.max_delay_ms / 1000
+        if due:
+            self._probe()
+        return due
 
     async def submit_later(self, call: Call) -> None:
         """Wait until the server is ready and hand the call over, or fail it. Cancelled, nothing was sent."""
@@ -197,7 +194,11 @@ class Downstream:
     def unavailable(self, now: float) -> Fault:
         """Say why no call can be taken now, and when it is worth another try."""
         status = self.status
-        state = status.state if status is not None else ChildState.STOPPED
+        if status is None:
+            return self._fault(
+                "disabled", what="this server is disabled", advice="Remove `disabled` from its entry to use it."
+            )
+        state = status.state
         why = f" ({self.reason})" if self.reason else ""
         if state is ChildState.BACKOFF and status is not None:
             due = max(0.0, (status.next_attempt_at or now) - now)

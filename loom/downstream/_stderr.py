@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RING_BYTES = 64 * 1024
+_LOOK_BACK = 30  # lines in which the one that explains an end is sought
+_TELLING = re.compile(
+    r"\b(error|exception|fatal|panic|cannot|can't|not found|denied|refused|failed|no such)\b", re.I
+)
+_CHATTER = re.compile(r"^npm (notice|warn)\b", re.I)
 _LINE_CHARS = 200
 _SECRET_CHARS = 6  # shorter values are words like "true" or "debug", and no secret worth the name
 _HIDDEN = "[hidden]"
@@ -45,6 +51,11 @@ class StderrRing:
         self._tail += chunk[-RING_BYTES:]
         if len(self._tail) > RING_BYTES:
             del self._tail[: len(self._tail) - RING_BYTES]
+
+    def telling_line(self) -> str | None:
+        """Return the last line that sounds like a reason; else the last one that is no installer's chatter."""
+        lines = [line for line in self.lines(_LOOK_BACK) if not _CHATTER.match(line)]
+        return next((line for line in reversed(lines) if _TELLING.search(line)), lines[-1] if lines else None)
 
     def lines(self, count: int) -> list[str]:
         """Return the last lines that are not blank, decoded, without secrets, each cut to 200 characters."""

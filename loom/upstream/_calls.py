@@ -129,7 +129,7 @@ class ToolCaller:
 
     def _unknown(self, request: Request, params: Payload | None, name: str) -> None:
         if not self._servers.expects(name):
-            request.error(invalid_params(f"Unknown tool: {name[:200]}"))
+            self._refuse(request, name)
             return
 
         async def wait_and_try_again() -> None:
@@ -137,11 +137,18 @@ class ToolCaller:
             if not request.is_open:
                 return
             if self._view.route(encode_string(name)) is None:
-                request.error(invalid_params(f"Unknown tool: {name[:200]} (its server could not be started)"))
+                self._refuse(request, name)
             else:
                 self.handle(request, params)
 
         self._in_background(request, wait_and_try_again)
+
+    def _refuse(self, request: Request, name: str) -> None:
+        fault = self._servers.refusal(name)
+        if fault is None:
+            request.error(invalid_params(f"Unknown tool: {name[:200]}"))
+        else:
+            request.result(tool_fault_result(fault, structured=True))
 
     def _forward(self, request: Request, members: dict[str, Any], arguments: Payload | None, route: Route) -> None:
         target = self._servers.target(route.server)

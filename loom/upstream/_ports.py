@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from loom.catalog import Catalog
-    from loom.protocol import Call, ServerName
+    from loom.protocol import Call, Fault, ServerName
 
 
 class CallTarget(Protocol):
@@ -44,6 +44,10 @@ class Servers(Protocol):
 
     def expects(self, tool: str) -> bool:
         """Tell whether a server that is on its way could bring a tool of this exposed name."""
+        ...
+
+    def refusal(self, tool: str) -> Fault | None:
+        """Say why a server that could bring the tool, but never listed any, cannot now; None: no such server."""
         ...
 
     async def wait_expected(self, tool: str) -> None:

@@ -142,7 +142,7 @@ def test_another_exposure_than_all_has_no_effect(machine, expose):
         ({"command": "x", "intercept": "auto"}, "intercept"),
         ({"command": "x", "refreshOnStartup": True}, "refreshOnStartup"),
         ({"command": "x", "idleTimeoutMinutes": 1}, "idleTimeoutMinutes"),
-        ({"command": "x", "retry": "off"}, "retry"),
+        ({"command": "x", "aliases": ["y"]}, "aliases"),
         ({"command": "x", "project": True}, "project"),
         ({"command": "x", "provenanceDenylist": []}, "provenanceDenylist"),
         ({"command": "x", "auth": {}}, "auth"),

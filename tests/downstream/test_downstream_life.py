@@ -179,13 +179,25 @@ async def test_a_server_that_keeps_failing_leaves_the_list_and_a_call_brings_it_
         assert [tool["name"] for tool in await app.list_tools()] == ["a_echo", "b_echo"]
 
 
-async def test_an_unknown_tool_names_the_servers_that_never_came_up(autojump_clock):
+async def test_a_tool_of_a_server_that_never_came_up_says_why_and_brings_it_back(autojump_clock):
     server = FakeServer()
     server.start_error = SpawnFailed("command not found: tiny")
-    async with running({}, a=server) as app:
+    async with running({"restart": {"maxAttempts": 0, "maxDelayMs": 5000}}, a=server) as app:
         await app.wait_settled()
-        with pytest.raises(ToolCallFailed, match=r"Unknown tool: a_echo\. .*a \(command not found: tiny\)"):
+        with pytest.raises(ToolCallFailed, match=r"command not found: tiny") as caught:
             await app.call_tool("a_echo")
+        assert fault_of(caught).code == "delisted"
+        await trio.sleep(6)
+        server.start_error = None
+        assert await app.call_tool("a_echo")
+
+
+async def test_a_call_to_a_disabled_server_says_that_it_is(autojump_clock):
+    async with running({}, b=FakeServer()) as app:
+        await app.reload({"servers": [{"name": "off", "command": "/bin/true", "disabled": True}]})
+        with pytest.raises(ToolCallFailed) as caught:
+            await app.call_tool("off_echo")
+        assert fault_of(caught).code == "disabled"
 
 
 async def test_relist_by_command(autojump_clock):

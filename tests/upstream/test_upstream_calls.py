@@ -9,6 +9,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 from upstream_kit import World, tool, world
 
+from loom.protocol import Fault
+
 FILES = "files (label)"
 
 
@@ -210,7 +212,21 @@ async def test_a_tool_that_does_not_come_is_refused_then():
         await wait_all_tasks_blocked()
         (answer,) = w.take()
         assert answer["error"]["code"] == -32602
-        assert "could not be started" in answer["error"]["message"]
+
+
+async def test_a_tool_of_a_server_that_never_came_up_says_why():
+    async with world("files") as w:
+        w.refusals["files_read"] = Fault(
+            server="files",
+            code="backoff",
+            outcome="not_started",
+            state="backoff",
+            what="it is down",
+            advice="Wait.",
+        )
+        (answer,) = w.calls("files_read")
+        assert fault_of([answer])["code"] == "backoff"
+        assert answer["result"]["content"][0]["text"] == "files: it is down. Wait."
 
 
 async def test_a_call_of_an_expected_tool_may_be_cancelled():

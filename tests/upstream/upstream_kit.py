@@ -93,6 +93,7 @@ class World:
         self.settled.set()
         self.waiting = 0
         self.expected: set[str] = set()
+        self.refusals: dict[str, Fault] = {}
         self.sent: list[bytes] = []
         self.session: UpstreamSession
 
@@ -116,6 +117,9 @@ class World:
 
     def expects(self, tool: str) -> bool:
         return tool in self.expected
+
+    def refusal(self, tool: str) -> Fault | None:
+        return self.refusals.get(tool)
 
     async def wait_expected(self, tool: str) -> None:
         await self.settled.wait()
