@@ -200,7 +200,7 @@ class Downstream:
             )
         state = status.state
         why = f" ({self.reason})" if self.reason else ""
-        if state is ChildState.BACKOFF and status is not None:
+        if state is ChildState.BACKOFF:
             due = max(0.0, (status.next_attempt_at or now) - now)
             return self._fault(
                 "backoff",
