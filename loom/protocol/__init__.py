@@ -36,7 +36,7 @@ from loom.protocol._naming import (
     assign_names,
     fold,
 )
-from loom.protocol._server import Request, ServerSession, forward_params
+from loom.protocol._server import Handler, Request, ServerSession, forward_params
 from loom.protocol._versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE, negotiate
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "ExposedName",
     "Fault",
     "FaultCode",
+    "Handler",
     "LineFramer",
     "Outcome",
     "Oversized",

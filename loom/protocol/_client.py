@@ -294,7 +294,8 @@ class ClientSession:
                 call.slot.result(message.result)  # type: ignore[arg-type]  # narrowed by has_result
             else:
                 call.slot.error(message.error)  # type: ignore[arg-type]  # narrowed by has_error
-            self._left()
+            if self.on_idle is not None:
+                self._left()
             return
         own = self._own.pop(answered, None)
         if own is not None:

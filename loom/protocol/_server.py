@@ -115,6 +115,10 @@ class ServerSession:
         """Take one line of the client."""
         if isinstance(line, Oversized):
             self._refuse(faults.TOO_LONG)
+            return
+        message = decode_envelope(line)
+        if isinstance(message, Envelope):
+            self._dispatch(message, None)
         else:
             self._take(line, None)
 
@@ -159,7 +163,7 @@ class ServerSession:
             self._unanswered(batch)
             return
         raw_id = bytes(message.id)
-        key = _id_key(raw_id)
+        key = raw_id if raw_id.isdigit() else _id_key(raw_id)
         if key is None:
             self._refuse(faults.BAD_ID, _echoable(message), batch)
         elif key in self._open:
@@ -172,16 +176,16 @@ class ServerSession:
             if handler is None:
                 request.error(faults.unknown_method(method))
             else:
-                self._handle(handler, request, params)
+                try:
+                    handler(request, params)
+                except Exception as error:  # one request must not take the session, and all others, with it
+                    self._handler_failed(request, error)
 
-    def _handle(self, handler: Handler, request: Request, params: Payload | None) -> None:
-        try:
-            handler(request, params)
-        except Exception as error:  # one request must not take the session, and all other requests, with it
-            self.counters.failed_handlers += 1
-            request.error(faults.INTERNAL)
-            if self._on_failure is not None:
-                self._on_failure(request.method, error)
+    def _handler_failed(self, request: Request, error: Exception) -> None:
+        self.counters.failed_handlers += 1
+        request.error(faults.INTERNAL)
+        if self._on_failure is not None:
+            self._on_failure(request.method, error)
 
     def _cancelled(self, params: Payload | None) -> None:
         members = decode_members(params) if params is not None else None
@@ -260,8 +264,6 @@ class ServerSession:
 
 def _id_key(raw: bytes) -> bytes | None:
     """Return the canonical form of an id for the table, None when it is not a string or an integer."""
-    if raw.isdigit():
-        return raw
     if raw[:1] == b'"':
         if b"\\" not in raw and raw.isascii():
             return raw

@@ -36,20 +36,17 @@ class ReadGate(Protocol):
 class Cork:
     """Holds back writes of all pipes of one event loop while one chunk of input is handled."""
 
-    __slots__ = ("_dirty", "held")
+    __slots__ = ("dirty", "held")
 
     def __init__(self) -> None:
         self.held = False
-        self._dirty: list[PipeWriter] = []
-
-    def mark(self, writer: PipeWriter) -> None:
-        self._dirty.append(writer)
+        self.dirty: list[PipeWriter] = []
 
     def release(self) -> None:
         """Write out what has gathered."""
         self.held = False
-        if self._dirty:
-            dirty, self._dirty = self._dirty, []
+        if self.dirty:
+            dirty, self.dirty = self.dirty, []
             for writer in dirty:
                 writer.flush()
 
@@ -85,7 +82,7 @@ class PipeWriter:
             self._put(b"\n")
             return
         if not gathered and self._cork.held:
-            self._cork.mark(self)
+            self._cork.dirty.append(self)
         gathered.append(message)
         if not self._cork.held:
             self.flush()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from loom.actors import GuardedValue
-    from loom.protocol import Oversized
+    from loom.protocol import Handler, Oversized
     from loom.upstream._arguments import ArgumentJudge
     from loom.upstream._ports import Servers
 
@@ -56,19 +56,19 @@ class UpstreamSession:
         self._view = servers.catalog.view(session_id)
         self._instructions = instructions
         self._start_soon = start_soon
+        handlers: dict[str, Handler] = {
+            "initialize": self._initialize,
+            "ping": self._ping,
+            "tools/list": self._list,
+        }
         self.protocol = ServerSession(
             session_id,
             send,
-            {
-                "initialize": self._initialize,
-                "ping": self._ping,
-                "tools/list": self._list,
-                "tools/call": self._call,
-            },
+            handlers,
             on_activity=self._on_activity,
             on_failure=on_failure,
         )
-        self._caller = ToolCaller(
+        caller = ToolCaller(
             self.protocol,
             self._view,
             servers,
@@ -76,6 +76,7 @@ class UpstreamSession:
             errors_as_results=errors_as_results,
             start_soon=start_soon,
         )
+        handlers["tools/call"] = caller.handle
 
     def receive(self, line: bytes | Oversized) -> None:
         """Take one line of the client."""
@@ -107,9 +108,6 @@ class UpstreamSession:
 
     def _ping(self, request: Request, _params: Payload | None) -> None:
         request.result(b"{}")
-
-    def _call(self, request: Request, params: Payload | None) -> None:
-        self._caller.handle(request, params)
 
     def _list(self, request: Request, params: Payload | None) -> None:
         members = decode_members(params) if params is not None else {}

@@ -90,7 +90,7 @@ class StdioUpstream(Actor[None]):
 
     async def _read(self, session: UpstreamSession) -> None:
         framer = LineFramer(MAX_LINE_BYTES)
-        feed, receive = framer.feed, session.receive
+        feed, receive = framer.feed, session.protocol.receive
 
         def take(chunk: bytes) -> None:
             for line in feed(chunk):
