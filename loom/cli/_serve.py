@@ -126,10 +126,15 @@ class _Server:
 
     async def _follow_files(self, app: App) -> None:
         await app.fleet.wait_begun()  # the watcher is a heavy import: not before the client has its first answer
-        from loom.cli._watch import changes
+        from loom.cli._watch import CannotWatch, changes
 
-        async for _ in changes(self._loaded.files):
-            await self._reload(app)
+        try:
+            async for _ in changes(self._loaded.files):
+                await self._reload(app)
+        except CannotWatch as error:  # inotify has small limits that other programs use up: no reason to end
+            self._log.write(
+                "warning", "changes of the configuration go unnoticed; SIGUSR1 still works", reason=str(error)
+            )
 
     async def _reload(self, app: App) -> None:
         async with self._reloading:

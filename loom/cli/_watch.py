@@ -16,15 +16,26 @@ _STEP_MS = 50
 _ROUND_MS = 60_000
 
 
+class CannotWatch(Exception):
+    """The system does not let the folder be watched."""
+
+
 async def changes(files: Sequence[Path]) -> AsyncIterator[None]:
-    """Yield each time one of the files has changed. Cancelled, the watching thread ends within a moment."""
+    """Yield each time one of the files has changed. Cancelled, the watching thread ends within a moment.
+
+    Raises:
+        CannotWatch: the limit of watches or descriptors is reached, or the folder has gone.
+    """
     # The asynchronous front of watchfiles brings anyio along; its engine alone is a thread that waits.
     from watchfiles._rust_notify import RustNotify  # the package re-exports it, but only after importing all of it
 
     wanted = frozenset(str(file.resolve()) for file in files) | frozenset(str(file) for file in files)
     folders = sorted({str(file.resolve().parent) for file in files} | {str(file.parent) for file in files})
     stop = threading.Event()
-    watcher = RustNotify(folders, False, False, 0, False, True)
+    try:
+        watcher = RustNotify(folders, False, False, 0, False, True)
+    except (OSError, RuntimeError) as error:
+        raise CannotWatch(str(error)) from error
     try:
         while True:
             seen = await trio.to_thread.run_sync(
