@@ -166,10 +166,10 @@ class StartRefused(LoomError):
     at_fault = "client"
 
 
-class ClientSideFailed(LoomError):
-    """The part of loom that serves the client failed: a bug of loom. Open requests stay without an answer."""
+class PartFailed(LoomError):
+    """A part that loom cannot do without failed: a bug of loom. Open requests stay without an answer."""
 
-    code = "client_side_failed"
+    code = "part_failed"
 
 
 class ToolCallFailed(LoomError):

@@ -136,8 +136,10 @@ def after_stable(history: RestartHistory) -> RestartHistory:
 def backoff_delay(policy: RestartPolicy, attempt: int) -> float:
     """Return the capped delay, before jitter, of restart ``attempt`` in a row (the first is 1)."""
     # Lazy: tenacity costs tens of milliseconds to import, and a healthy tree never backs off.
-    from tenacity.wait import wait_exponential
-
+    try:
+        from tenacity.wait import wait_exponential
+    except (ImportError, OSError):  # no descriptor left to open a file with: a reason to back off, not to fail
+        return min(policy.base_delay * policy.factor ** min(attempt - 1, 64), policy.max_delay)
     wait = wait_exponential(multiplier=policy.base_delay, exp_base=policy.factor, max=policy.max_delay)
     # The curve reads nothing but the number; a real RetryCallState would read the real clock.
     return float(wait(cast("RetryCallState", SimpleNamespace(attempt_number=attempt))))

@@ -21,7 +21,7 @@ from loom.app._load import ConfigSource, load
 from loom.app._snapshot import AppSnapshot, ServerSnapshot
 from loom.catalog import Catalog, CatalogActor
 from loom.downstream import Downstream, Fleet, StartGate, Workshop
-from loom.errors import ClientSideFailed, StartRefused, ToolCallFailed
+from loom.errors import PartFailed, StartRefused, ToolCallFailed
 from loom.events import ConfigReloaded, Event, OddOutput, RequestFailed
 from loom.protocol import Call, Fault, Payload, ServerName, SessionId, encode_string, forward_params
 from loom.transport import Backpressure, Containment, Cork
@@ -53,7 +53,7 @@ class App:
         self._listeners: list[trio.MemorySendChannel[Event]] = []
         self._extra_sink = extra_sink
         self._tree: TreeHandle | None = None
-        self._upstream: ActorRef[None] | None = None
+        self._vital: tuple[ActorRef[Any], ...] = ()
         self._killed = False
         self.cork = Cork()
         self.pressure = Backpressure()
@@ -93,6 +93,7 @@ class App:
                 "downstreams",
                 lambda: self.fleet.supervisor,
                 restart="temporary",
+                significant=True,
                 start_timeout=None,
                 shutdown_grace=float("inf"),
             ),
@@ -101,7 +102,7 @@ class App:
             specs.append(upstream)
         root = Supervisor(specs, rng=self._ports.rng, emit=self.emit)
         self.fleet.watcher = root.ref("catalog")
-        self._upstream = root.ref("upstream") if upstream is not None else None
+        self._vital = tuple(root.ref(spec.id) for spec in specs if spec.significant)
         return root
 
     def attach(self, tree: TreeHandle) -> None:
@@ -117,13 +118,14 @@ class App:
         """Wait until the tree has ended, by ``shutdown`` or because the client has gone.
 
         Raises:
-            ClientSideFailed: the actor that serves the client failed, which is a bug of loom.
+            PartFailed: a part that loom cannot do without failed, which is a bug of loom.
         """
         assert self._tree is not None, "waited for inside the block of open()"
         await self._tree.wait_stopped()
-        upstream = self._upstream.status.value.last_exit if self._upstream is not None else None
-        if upstream not in (None, NORMAL_END) and not self._killed:
-            raise ClientSideFailed(f"the client side of loom failed: {upstream}")
+        for ref in self._vital:
+            ended = ref.status.value.last_exit
+            if ended not in (None, NORMAL_END) and not self._killed:
+                raise PartFailed(f"a part of loom failed: {ref.id}: {ended}")
 
     def kill(self) -> None:
         """End at once; children are killed instead of asked."""

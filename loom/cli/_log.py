@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -53,10 +54,11 @@ class Log:
 
     def close(self) -> None:
         """Close the log file and the descriptor; nothing is written later."""
-        if self._file is not None:
-            self._file.close()
         if self._fd != 2:
             os.close(self._fd)
+        if self._file is not None:
+            with suppress(OSError):  # a full disk has cost its lines already
+                self._file.close()
 
     def event(self, event: Event) -> None:
         """Render one event; the sink that the app is given."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from loom._version import __version__
-from loom.cli._exit import EXIT_CONFIG, EXIT_USAGE
+from loom.cli._exit import EXIT_CONFIG, EXIT_OK, EXIT_USAGE
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
 _EPILOG = """\
 exit codes:
@@ -84,6 +86,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _run(command, options.get("config", ""), options)
 
 
+@contextmanager
+def _ends_quietly() -> Generator[None]:
+    """Let a signal that comes while modules are still loading end loom as it would later; nothing runs yet."""
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def end(_signum: int, _frame: object) -> None:
+        os._exit(EXIT_OK)
+
+    before = {signum: signal.signal(signum, end) for signum in ending}
+    before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+
 def _plain_serve(arguments: Sequence[str]) -> str | None:
     """Return the configuration path of the two forms that every client uses; argparse costs 10 ms."""
     if not arguments:
@@ -101,9 +120,10 @@ def _run(command: str, path: str, options: dict[str, object]) -> int:
             from loom.cli._check import check_command
 
             return check_command(path, options)
-        from loom.cli._serve import serve_command
+        with _ends_quietly():
+            from loom.cli._serve import serve_command
 
-        return serve_command(path, options)
+            return serve_command(path, options)
     except ConfigError as error:
         return complain(*map(str, error.problems), hint=error.hint)
     except LoomError as error:

@@ -141,6 +141,11 @@ class _Server:
             await self._reload_once(app)
 
     async def _reload_once(self, app: App) -> None:
+        path = self._loaded.path
+        if path is not None and path.exists() and not path.is_file():
+            # Reading a pipe could wait for ever, and nothing else runs meanwhile. At the start it is allowed.
+            self._log.write("error", "the changed configuration is not used: it is no regular file", config=path)
+            return
         try:
             loaded = load_config(
                 Path(self._path) if self._path else None,

@@ -7,6 +7,7 @@ from loom.config._identity import fingerprint, same_server
 from loom.config._load import load_config, parse_config
 from loom.config._model import Config, LoadedConfig, Note, Surroundings, WrittenKey
 from loom.config._resolved import ResolvedServer
+from loom.config._run import run_command
 from loom.config._schema import json_schema
 from loom.config._server import ServerConfig
 from loom.config._settings import (
@@ -48,6 +49,7 @@ __all__ = [
     "json_schema",
     "load_config",
     "parse_config",
+    "run_command",
     "same_server",
     "without_effect",
 ]

@@ -17,6 +17,7 @@ def run_command(argv: Sequence[str], env: Mapping[str, str]) -> str:
     done = subprocess.run(
         list(argv),
         env=dict(env),
+        start_new_session=True,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=COMMAND_SECONDS,

@@ -10,6 +10,7 @@ proves that nothing of the process is left.
 from __future__ import annotations
 
 import math
+import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,16 +27,17 @@ from loom.config import (
     check_command,
     expand_server,
     expansion_waits,
+    run_command,
 )
 from loom.downstream._handshake import Greeting, ask_server, greet, list_tools
 from loom.downstream._server import LiveSession
 from loom.downstream._stderr import Redactor, StderrRing
 from loom.errors import CannotStart, HandshakeRefused, ServerExited, ServerUnresponsive, SpawnFailed
 from loom.protocol import ClientSession, Fault, LineFramer
-from loom.transport import Backpressure, Containment, Cork, PipeReader, PipeWriter
+from loom.transport import Backpressure, Containment, Cork, PipeReader, PipeWriter, kill_carriers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from loom.actors import ActorContext
@@ -107,7 +109,7 @@ class DownstreamActor(Actor[None]):
     async def run(self, ctx: ActorContext[None]) -> None:
         """Run one process until drained or failed. Whatever the end, no process of it is left behind."""
         async with self._shop.gate.slot() as give_slot_back:
-            resolved = await self._resolve()
+            resolved = await self._resolve(ctx.incarnation)
             spawned_at = trio.current_time()
             child = self._child = await self._spawn(resolved, ctx.incarnation)
             try:
@@ -121,7 +123,7 @@ class DownstreamActor(Actor[None]):
                 finally:
                     self._downstream.dying = None
 
-    async def _resolve(self) -> ResolvedServer:
+    async def _resolve(self, incarnation: int) -> ResolvedServer:
         if self._config.type != "stdio":
             raise CannotStart(f"transport not in this version: {self._config.type}")
         expand = partial(
@@ -132,8 +134,10 @@ class DownstreamActor(Actor[None]):
             config_path=self._shop.config_path,
         )
         try:
-            # A command or a keyring may take seconds to say what it knows: not on the event loop.
-            resolved = await trio.to_thread.run_sync(expand) if expansion_waits(self._config) else expand()
+            if expansion_waits(self._config):
+                resolved = await self._expand_aside(expand, incarnation)
+            else:
+                resolved = expand()
         except UnresolvedVariable as error:
             raise CannotStart(_unresolved(error)) from error
         self._redactor.hide(self._own_values(resolved))
@@ -141,6 +145,21 @@ class DownstreamActor(Actor[None]):
         if problem is not None:
             raise SpawnFailed(problem)
         return resolved
+
+    async def _expand_aside(self, expand: Callable[..., ResolvedServer], incarnation: int) -> ResolvedServer:
+        """Ask commands and keyrings in a thread: they may take seconds. Cancelled, no command is left running.
+
+        A command carries the cookie of this incarnation, so the guardian knows it too.
+        """
+        cookie = self._shop.containment.cookie(self._config.name, incarnation)
+
+        def run(argv: Sequence[str], env: Mapping[str, str]) -> str:
+            return run_command(argv, {**env, "LOOM_COOKIE": cookie})
+
+        try:
+            return await trio.to_thread.run_sync(partial(expand, run=run), abandon_on_cancel=True)
+        finally:
+            kill_carriers(cookie, signal.SIGKILL)
 
     def _own_values(self, resolved: ResolvedServer) -> list[str]:
         """Return the values of the variables that this server has been given, and not all servers."""

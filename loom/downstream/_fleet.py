@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -11,10 +12,11 @@ from loom.catalog import Catalog, Unwatch, Watch
 from loom.config import same_server
 from loom.downstream._actor import DownstreamActor, Workshop
 from loom.downstream._server import Downstream
+from loom.errors import LoomError
 from loom.protocol import Fault, ServerName, fold
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from random import Random
 
     from loom.actors import ActorRef
@@ -155,24 +157,38 @@ class Fleet:
 
         Cancelled half-way, the rest of the old configuration stays in force.
         """
-        done: list[str] = []
         wanted = {ServerName(server.name): server for server in servers}
-        for name in [name for name in self._servers if name not in wanted]:
-            await self._leave(name)
-            done.append(f"removed {name}")
-        for name, server in wanted.items():
-            old = self._servers.get(name)
-            if old is not None and same_server(old.config, server):
-                continue
-            done.append(f"{'added' if old is None else 'changed'} {name}")
-            await self._replace(old, self._make(server))
+        removed = [name for name in self._servers if name not in wanted]
+        done = [f"removed {name}" for name in removed]
+        # What is removed is unknown before anything waits: a call that comes now must not be routed to it.
+        leaving = [self._servers.pop(name) for name in removed]
+        self.catalog.set_servers(self._servers)
+        failures: list[LoomError] = []
+
+        async def attempt(step: Callable[[], Awaitable[None]]) -> None:
+            try:
+                await step()
+            except LoomError as error:
+                failures.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for member in leaving:
+                nursery.start_soon(attempt, partial(self._stop, member))
+            for name, server in wanted.items():
+                old = self._servers.get(name)
+                if old is None or not same_server(old.config, server):
+                    done.append(f"{'added' if old is None else 'changed'} {name}")
+                    nursery.start_soon(attempt, partial(self._replace, old, self._make(server)))
+        if failures:
+            raise failures[0]
         self._servers = {name: self._servers[name] for name in wanted}
         self.catalog.set_servers(self._servers)
         return done
 
     async def _replace(self, old: Downstream | None, new: Downstream) -> None:
         if old is not None and (old.ref is None or new.config.disabled):
-            await self._leave(old.name)
+            self._servers[new.name] = new
+            await self._stop(old)
             old = None
         if new.config.disabled:
             self._servers[new.name] = new
@@ -185,15 +201,11 @@ class Fleet:
         self._join(new)
         await self._tell_watcher(Watch(new.name, self.watched[new.name]))
 
-    async def _leave(self, name: ServerName) -> None:
-        member = self._servers.pop(name)
-        self.catalog.set_servers(
-            self._servers
-        )  # before any wait: a call may come that would still be routed to it
+    async def _stop(self, member: Downstream) -> None:
         if member.ref is not None:
-            await self._tell_watcher(Unwatch(name))
-            self.watched.pop(name)
-            await self.supervisor.stop_child(name)
+            await self._tell_watcher(Unwatch(member.name))
+            self.watched.pop(member.name, None)
+            await self.supervisor.stop_child(member.name)
 
     async def _tell_watcher(self, message: Watch | Unwatch) -> None:
         if self.watcher is not None:

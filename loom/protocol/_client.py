@@ -358,7 +358,7 @@ class ClientSession:
             what = f"the reply is {line.size} bytes long, more than maxMessageBytes allows"
             self._unreadable(answered, "reply_too_long", what)
         else:
-            self._unreadable(answered, "unreadable_reply", "the reply is not valid JSON in UTF-8")
+            self._unreadable(answered, "unreadable_reply", _why_unreadable(line))
 
     def _unreadable(self, answered: int, code: FaultCode, what: str) -> None:
         self._count("unreadable_replies")
@@ -396,3 +396,9 @@ class ClientSession:
     def fault(self, code: FaultCode, outcome: Outcome, *, what: str, advice: str) -> Fault:
         """Describe a failure of this server."""
         return Fault(server=self.server, code=code, outcome=outcome, state="running", what=what, advice=advice)
+
+
+def _why_unreadable(line: bytes) -> str:
+    if decode_envelope(line) is Unreadable.TOO_DEEP:
+        return "the reply is nested more deeply than loom reads (about 1,000 levels)"
+    return "the reply is not valid JSON in UTF-8"

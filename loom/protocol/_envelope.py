@@ -37,6 +37,7 @@ class Unreadable(enum.Enum):
     NOT_UTF8 = "not_utf8"
     NOT_JSON = "not_json"
     NOT_AN_ENVELOPE = "not_an_envelope"  # JSON, but no object, or a member of the wrong type
+    TOO_DEEP = "too_deep"  # nested more than about 1,000 levels
     BATCH = "batch"  # a JSON array
 
 
@@ -60,7 +61,9 @@ def decode_envelope(line: bytes) -> Envelope | Decoded | Unreadable:
         line.decode()
     except UnicodeDecodeError:
         return Unreadable.NOT_UTF8
-    except (msgspec.DecodeError, RecursionError):
+    except RecursionError:
+        return Unreadable.TOO_DEEP
+    except msgspec.DecodeError:
         return _second_look(line)
     return envelope
 

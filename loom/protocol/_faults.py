@@ -110,7 +110,8 @@ def error_object(code: int, message: str, data: bytes | None = None) -> bytes:
 
 INTERNAL = error_object(INTERNAL_ERROR, "Internal error of loom: its log names it")
 NOT_JSON = error_object(PARSE_ERROR, "Parse error: the line is not JSON in UTF-8")
-TOO_LONG = error_object(INVALID_REQUEST, "Invalid request: the line is longer than this server reads")
+TOO_DEEP = error_object(INVALID_REQUEST, "Invalid request: it is nested more deeply than loom reads (about 1,000)")
+TOO_LONG = error_object(INVALID_REQUEST, "Invalid request: the line is longer than loom reads (64 MiB)")
 NO_REQUEST = error_object(INVALID_REQUEST, 'Invalid request: expected an object with jsonrpc "2.0" and a method')
 BAD_ID = error_object(INVALID_REQUEST, "Invalid request: an id is a string or an integer")
 DUPLICATE_ID = error_object(INVALID_REQUEST, "Invalid request: a request with this id is still in flight")

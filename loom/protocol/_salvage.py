@@ -29,11 +29,7 @@ class Salvaged(msgspec.Struct, frozen=True):
 
 def salvage_reply(line: bytes | Oversized) -> Salvaged | None:
     """Judge an unreadable line: a reply of a JSON-RPC peer, or None when it is noise or no reply."""
-    if isinstance(line, Oversized):
-        head, tail = line.head.lstrip(b"\xef\xbb\xbf \t\r"), line.tail
-    else:
-        body = line.strip().removeprefix(b"\xef\xbb\xbf")
-        head, tail = body[:EDGE_BYTES], body[-EDGE_BYTES:]
+    head, tail = _edges(line)
     if not head.startswith(b"{"):
         return None
     if not isinstance(line, Oversized) and b'"jsonrpc"' not in head and b'"jsonrpc"' not in tail:
@@ -48,6 +44,23 @@ def salvage_reply(line: bytes | Oversized) -> Salvaged | None:
         at_end = _ID_AT_END.search(tail) if whole else None
         found = at_end.group(1) if at_end else None
     return Salvaged(found)
+
+
+def salvage_request_id(line: bytes | Oversized) -> bytes | None:
+    """Find the id, raw JSON, in a line of the client that is too long or too deep to be read."""
+    head, tail = _edges(line)
+    found = _top_level_scalars(head).get(b'"id"') if head.startswith(b"{") else None
+    if found is None and (isinstance(line, Oversized) or _is_balanced(line)):
+        at_end = _ID_AT_END.search(tail)
+        found = at_end.group(1) if at_end else None
+    return found
+
+
+def _edges(line: bytes | Oversized) -> tuple[bytes, bytes]:
+    if isinstance(line, Oversized):
+        return line.head.lstrip(b"\xef\xbb\xbf \t\r"), line.tail
+    body = line.strip().removeprefix(b"\xef\xbb\xbf")
+    return body[:EDGE_BYTES], body[-EDGE_BYTES:]
 
 
 def foreign_id(raw: bytes) -> int:

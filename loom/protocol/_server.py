@@ -26,6 +26,7 @@ from loom.protocol._envelope import (
     split_batch,
 )
 from loom.protocol._frames import Oversized
+from loom.protocol._salvage import salvage_request_id
 from loom.protocol._versions import BATCH_REVISION, LATEST_HANDSHAKE
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class ServerSession:
     def receive(self, line: bytes | Oversized) -> None:
         """Take one line of the client."""
         if isinstance(line, Oversized):
-            self._refuse(faults.TOO_LONG)
+            self._refuse(faults.TOO_LONG, _salvaged_id(line))
             return
         message = decode_envelope(line)
         if isinstance(message, Envelope):
@@ -128,6 +129,8 @@ class ServerSession:
             self._dispatch(message, batch)
         elif isinstance(message, Decoded):
             self._dispatch(message.envelope, batch)
+        elif message is Unreadable.TOO_DEEP:
+            self._refuse(faults.TOO_DEEP, _salvaged_id(line), batch)
         elif message is Unreadable.BATCH and batch is None:
             self._take_batch(line)
         elif message in (Unreadable.BATCH, Unreadable.NOT_AN_ENVELOPE):
@@ -277,6 +280,12 @@ def _id_key(raw: bytes) -> bytes | None:
 
 def _echoable(message: Envelope) -> bytes:
     return b"null" if message.id is UNSET else _echo(bytes(message.id))
+
+
+def _salvaged_id(line: bytes | Oversized) -> bytes:
+    """Return the id of a request that cannot be read, so that the client's call ends; null where there is none."""
+    found = salvage_request_id(line)
+    return b"null" if found is None else _echo(found)
 
 
 def _echo(raw: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Bytes to and from processes and standard streams, and the containment of processes."""
 
 from loom.transport._child import ChildProcess, spawn_child
-from loom.transport._containment import Containment, GuardianActor
+from loom.transport._containment import Containment, GuardianActor, kill_carriers
 from loom.transport._pipes import HIGH_WATER_BYTES, Cork, PipeReader, PipeWriter
 from loom.transport._pressure import Backpressure
 from loom.transport._stdio import ProtocolStdio, open_standard_descriptors
@@ -16,6 +16,7 @@ __all__ = [
     "PipeReader",
     "PipeWriter",
     "ProtocolStdio",
+    "kill_carriers",
     "open_standard_descriptors",
     "spawn_child",
 ]

@@ -46,6 +46,7 @@ class FakeChild:
         self.number = number
         self.pid = 1000 + number
         self.returncode: int | None = None
+        self._stopped = False
         self._ended = trio.Event()
         self._their_in, self.stdin = os.pipe()
         self.stdout, self._their_out = os.pipe()
@@ -74,11 +75,14 @@ class FakeChild:
         return self.returncode
 
     async def stop(self, deadline: float) -> None:
+        if self._stopped:
+            return
         self._server.stops.append((trio.current_time(), deadline))
         self.close(self.stdin)
         await trio.sleep(self._server.stop_seconds)
         self.die(-9 if self._server.stop_seconds else 0)
         self.close(self.stdout, self.stderr)
+        self._stopped = True
 
     def send(self, message: Message) -> None:
         os.write(self._their_out, json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")

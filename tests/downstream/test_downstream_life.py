@@ -258,6 +258,18 @@ async def test_a_call_while_its_server_is_being_removed_is_for_an_unknown_tool(a
         assert await app.call_tool("b_echo")
 
 
+async def test_removed_servers_stop_side_by_side(autojump_clock):
+    servers = {name: FakeServer() for name in ("a", "b", "c")}
+    for server in servers.values():
+        server.stop_seconds = 2.0
+    async with running({}, **servers) as app:
+        await app.wait_settled()
+        began = trio.current_time()
+        await app.reload({"servers": [{"name": "c", "command": "/bin/true"}]})
+        assert trio.current_time() - began < 3
+        assert [tool["name"] for tool in await app.list_tools()] == ["c_echo"]
+
+
 async def test_a_call_in_flight_ends_before_a_changed_server_is_restarted(autojump_clock):
     server = FakeServer()
 

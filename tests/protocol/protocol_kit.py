@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from loom.protocol import Call, ClientSession, Request, ServerSession, SessionId
+from loom.protocol import Call, ClientSession, Oversized, Request, ServerSession, SessionId
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,7 +196,7 @@ class Client:
     def _later(self, request: Request, _params: Payload | None) -> None:
         self.requests.append(request)
 
-    def says(self, line: bytes) -> list[bytes]:
+    def says(self, line: bytes | Oversized) -> list[bytes]:
         """Write a line and return what came back at once."""
         before = len(self.lines)
         self.session.receive(line)

@@ -250,7 +250,25 @@ NOT_JSON = [
     b"[1,",
 ]
 NOT_JSON += [b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\xff"}}', b"'a'", b"\xef\xbb\xbf", b"{}{}"]
-NOT_JSON += [b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}"]
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("line", "raw_id"),
+    [
+        (b'{"jsonrpc":"2.0","id":"a","method":"ping","params":' + DEEP + b"}", "a"),
+        (b'{"jsonrpc":"2.0","method":"ping","params":' + DEEP + b',"id":7}', 7),
+        (b'{"jsonrpc":"2.0","method":"ping","params":' + DEEP + b"}", None),
+        (Oversized(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"id":9', b"xxx}}", 10**8), 7),
+        (Oversized(b'{"jsonrpc":"2.0","method":"tools/call","params":{"id":9', b'x"},"id":"z"}', 10**8), "z"),
+        (Oversized(b"xxxx", b"xxxx", 10**8), None),
+    ],
+)
+def test_a_request_that_is_too_long_or_too_deep_is_answered_by_its_id(line: bytes | Oversized, raw_id: object):
+    (answer,) = Client().says(line)
+    assert json.loads(answer)["id"] == raw_id
+    assert json.loads(answer)["error"]["code"] == -32600
 
 
 @pytest.mark.parametrize("line", NOT_JSON, ids=range(len(NOT_JSON)))

@@ -34,7 +34,7 @@ def test_a_client_side_that_fails_ends_loom_with_1(tmp_path):
         check=False,
     )
     assert done.returncode == 1
-    assert "client side of loom failed" in done.stderr
+    assert "a part of loom failed: upstream" in done.stderr
 
 
 UNWATCHABLE = """
