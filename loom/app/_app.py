@@ -54,7 +54,7 @@ class App:
         self._extra_sink = extra_sink
         self._tree: TreeHandle | None = None
         self._vital: tuple[ActorRef[Any], ...] = ()
-        self._killed = False
+        self._ending = False
         self.cork = Cork()
         self.pressure = Backpressure()
         self.containment = Containment(ports.run_id)
@@ -111,6 +111,7 @@ class App:
 
     def shutdown(self) -> None:
         """Begin the orderly end: what is in flight is answered, then everything stops, by one deadline."""
+        self._ending = True
         if self._tree is not None:
             self._tree.shutdown()
 
@@ -124,12 +125,12 @@ class App:
         await self._tree.wait_stopped()
         for ref in self._vital:
             ended = ref.status.value.last_exit
-            if ended not in (None, NORMAL_END) and not self._killed:
+            if ended not in (None, NORMAL_END) and not self._ending:
                 raise PartFailed(f"a part of loom failed: {ref.id}: {ended}")
 
     def kill(self) -> None:
         """End at once; children are killed instead of asked."""
-        self._killed = True
+        self._ending = True
         if self._tree is not None:
             self._tree.kill()
 

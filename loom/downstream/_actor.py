@@ -109,7 +109,9 @@ class DownstreamActor(Actor[None]):
     async def run(self, ctx: ActorContext[None]) -> None:
         """Run one process until drained or failed. Whatever the end, no process of it is left behind."""
         async with self._shop.gate.slot() as give_slot_back:
-            resolved = await self._resolve(ctx.incarnation)
+            resolved = await self._resolve(ctx)
+            if resolved is None:
+                return
             spawned_at = trio.current_time()
             child = self._child = await self._spawn(resolved, ctx.incarnation)
             try:
@@ -123,7 +125,8 @@ class DownstreamActor(Actor[None]):
                 finally:
                     self._downstream.dying = None
 
-    async def _resolve(self, incarnation: int) -> ResolvedServer:
+    async def _resolve(self, ctx: ActorContext[None]) -> ResolvedServer | None:
+        """Expand the entry; None when the actor was asked to finish meanwhile."""
         if self._config.type != "stdio":
             raise CannotStart(f"transport not in this version: {self._config.type}")
         expand = partial(
@@ -135,31 +138,47 @@ class DownstreamActor(Actor[None]):
         )
         try:
             if expansion_waits(self._config):
-                resolved = await self._expand_aside(expand, incarnation)
+                resolved = await self._expand_aside(expand, ctx)
             else:
                 resolved = expand()
         except UnresolvedVariable as error:
             raise CannotStart(_unresolved(error)) from error
+        if resolved is None:
+            return None
         self._redactor.hide(self._own_values(resolved))
         problem = check_command(resolved)
         if problem is not None:
             raise SpawnFailed(problem)
         return resolved
 
-    async def _expand_aside(self, expand: Callable[..., ResolvedServer], incarnation: int) -> ResolvedServer:
+    async def _expand_aside(
+        self, expand: Callable[..., ResolvedServer], ctx: ActorContext[None]
+    ) -> ResolvedServer | None:
         """Ask commands and keyrings in a thread: they may take seconds. Cancelled, no command is left running.
 
         A command carries the cookie of this incarnation, so the guardian knows it too.
         """
-        cookie = self._shop.containment.cookie(self._config.name, incarnation)
+        cookie = self._shop.containment.cookie(self._config.name, ctx.incarnation)
+        resolved: ResolvedServer | None = None
+        refused: UnresolvedVariable | None = None
 
         def run(argv: Sequence[str], env: Mapping[str, str]) -> str:
             return run_command(argv, {**env, "LOOM_COOKIE": cookie})
 
+        async def ask() -> None:
+            nonlocal resolved, refused
+            try:
+                resolved = await trio.to_thread.run_sync(partial(expand, run=run), abandon_on_cancel=True)
+            except UnresolvedVariable as error:  # taken out here: a nursery would wrap it in a group
+                refused = error
+
         try:
-            return await trio.to_thread.run_sync(partial(expand, run=run), abandon_on_cancel=True)
+            await wait_any(ask, ctx.draining.wait)
         finally:
             kill_carriers(cookie, signal.SIGKILL)
+        if refused is not None:
+            raise refused
+        return resolved
 
     def _own_values(self, resolved: ResolvedServer) -> list[str]:
         """Return the values of the variables that this server has been given, and not all servers."""
