@@ -10,8 +10,6 @@ proves that nothing of the process is left.
 from __future__ import annotations
 
 import math
-import signal
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,30 +17,22 @@ import trio
 from trio_util import wait_all, wait_any  # type: ignore[import-untyped]  # trio-util 0.8 has no py.typed
 
 from loom.actors import Actor
-from loom.catalog import Catalog, select_tools
-from loom.config import (
-    ResolvedServer,
-    Surroundings,
-    UnresolvedVariable,
-    check_command,
-    expand_server,
-    expansion_waits,
-    run_command,
-)
+from loom.catalog import select_tools
 from loom.downstream._handshake import Greeting, ask_server, greet, list_tools
+from loom.downstream._resolve import own_values, resolve
 from loom.downstream._server import LiveSession
 from loom.downstream._stderr import Redactor, StderrRing
-from loom.errors import CannotStart, HandshakeRefused, ServerExited, ServerUnresponsive, SpawnFailed
+from loom.errors import HandshakeRefused, ServerExited, ServerUnresponsive
 from loom.protocol import ClientSession, Fault, LineFramer
-from loom.transport import Backpressure, Containment, Cork, PipeReader, PipeWriter, kill_carriers
+from loom.transport import PipeReader, PipeWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
     from loom.actors import ActorContext
-    from loom.downstream._gate import StartGate
+    from loom.config import ResolvedServer
     from loom.downstream._server import Downstream
+    from loom.downstream._workshop import Workshop
     from loom.protocol import Payload
     from loom.transport import ChildProcess
 
@@ -50,38 +40,6 @@ LAST_WORDS_SECONDS = 0.2  # after death, how long stdout is still read: answers 
 REFRESH_GAP_SECONDS = 0.25  # between two refreshes of a server that says list_changed without end
 PINGS_UNTIL_RESTART = 2
 _REAP_RESERVE = 1.0  # of the cleanup time, kept for KILL and for reaping
-
-
-class Workshop:
-    """What all downstream actors of one tree share."""
-
-    def __init__(
-        self,
-        *,
-        catalog: Catalog,
-        containment: Containment,
-        cork: Cork,
-        gate: StartGate,
-        pressure: Backpressure,
-        surroundings: Surroundings,
-        config_path: Path | None,
-        allow_commands: bool,
-        depth: int,
-        spawn: Callable[..., Awaitable[ChildProcess]],
-        note: Callable[[str, str, int], None],
-    ) -> None:
-        self.catalog = catalog
-        self.containment = containment
-        self.cork = cork
-        self.gate = gate
-        self.pressure = pressure
-        self.surroundings = surroundings
-        self.config_path = config_path
-        self.allow_commands = allow_commands
-        self.depth = depth
-        self.spawn = spawn
-        self.note = note
-        """Called with (server, kind, count) when something odd was seen on a server's stdout."""
 
 
 class DownstreamActor(Actor[None]):
@@ -109,9 +67,10 @@ class DownstreamActor(Actor[None]):
     async def run(self, ctx: ActorContext[None]) -> None:
         """Run one process until drained or failed. Whatever the end, no process of it is left behind."""
         async with self._shop.gate.slot() as give_slot_back:
-            resolved = await self._resolve(ctx)
+            resolved = await resolve(self._config, self._shop, ctx)
             if resolved is None:
                 return
+            self._redactor.hide(own_values(resolved, self._config, self._shop))
             spawned_at = trio.current_time()
             child = self._child = await self._spawn(resolved, ctx.incarnation)
             try:
@@ -124,67 +83,6 @@ class DownstreamActor(Actor[None]):
                         await child.stop(self._stop_deadline(ctx))
                 finally:
                     self._downstream.dying = None
-
-    async def _resolve(self, ctx: ActorContext[None]) -> ResolvedServer | None:
-        """Expand the entry; None when the actor was asked to finish meanwhile."""
-        if self._config.type != "stdio":
-            raise CannotStart(f"transport not in this version: {self._config.type}")
-        expand = partial(
-            expand_server,
-            self._config,
-            surroundings=self._shop.surroundings,
-            allow_commands=self._shop.allow_commands,
-            config_path=self._shop.config_path,
-        )
-        try:
-            if expansion_waits(self._config):
-                resolved = await self._expand_aside(expand, ctx)
-            else:
-                resolved = expand()
-        except UnresolvedVariable as error:
-            raise CannotStart(_unresolved(error)) from error
-        if resolved is None:
-            return None
-        self._redactor.hide(self._own_values(resolved))
-        problem = check_command(resolved)
-        if problem is not None:
-            raise SpawnFailed(problem)
-        return resolved
-
-    async def _expand_aside(
-        self, expand: Callable[..., ResolvedServer], ctx: ActorContext[None]
-    ) -> ResolvedServer | None:
-        """Ask commands and keyrings in a thread: they may take seconds. Cancelled, no command is left running.
-
-        A command carries the cookie of this incarnation, so the guardian knows it too.
-        """
-        cookie = self._shop.containment.cookie(self._config.name, ctx.incarnation)
-        resolved: ResolvedServer | None = None
-        refused: UnresolvedVariable | None = None
-
-        def run(argv: Sequence[str], env: Mapping[str, str]) -> str:
-            return run_command(argv, {**env, "LOOM_COOKIE": cookie})
-
-        async def ask() -> None:
-            nonlocal resolved, refused
-            try:
-                resolved = await trio.to_thread.run_sync(partial(expand, run=run), abandon_on_cancel=True)
-            except UnresolvedVariable as error:  # taken out here: a nursery would wrap it in a group
-                refused = error
-
-        try:
-            await wait_any(ask, ctx.draining.wait)
-        finally:
-            kill_carriers(cookie, signal.SIGKILL)
-        if refused is not None:
-            raise refused
-        return resolved
-
-    def _own_values(self, resolved: ResolvedServer) -> list[str]:
-        """Return the values of the variables that this server has been given, and not all servers."""
-        given = {*self._config.env, *self._config.env_passthrough}
-        ours = self._shop.surroundings.env
-        return [value for name, value in resolved.env.items() if name in given or ours.get(name) != value]
 
     async def _spawn(self, resolved: ResolvedServer, incarnation: int) -> ChildProcess:
         assert resolved.command is not None, "a stdio entry has a command"
@@ -417,13 +315,3 @@ class DownstreamActor(Actor[None]):
             "stderr_tail": [f"{self._config.name}: {line}" for line in self._stderr.lines(5)],
             **{name: count for name, count in counters.items() if count},
         }
-
-
-def _unresolved(error: UnresolvedVariable) -> str:
-    """Say what to do about a variable without a value."""
-    if error.variable.startswith("input:"):
-        return (
-            f"{error.variable} in {error.field} is a prompt of an editor, which loom does not have: use a variable"
-        )
-    advice = f"; set it where loom is started, or write ${{{error.variable}:-default}}"
-    return f"{error.variable} in {error.field} {error.reason}{advice if error.reason == 'is not set' else ''}"

@@ -10,7 +10,7 @@ import trio
 from loom.actors import ChildSpec, ChildState, RestartPolicy, Supervisor
 from loom.catalog import Catalog, Unwatch, Watch
 from loom.config import same_server
-from loom.downstream._actor import DownstreamActor, Workshop
+from loom.downstream._actor import DownstreamActor
 from loom.downstream._server import Downstream
 from loom.errors import LoomError
 from loom.protocol import Fault, ServerName, fold
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from loom.actors import ActorRef
     from loom.config import RestartConfig, ServerConfig
+    from loom.downstream._workshop import Workshop
     from loom.events import EventSink
 
 _ON_THEIR_WAY = frozenset({ChildState.IDLE, ChildState.STARTING, ChildState.PROBING})
