@@ -145,7 +145,7 @@ def test_a_line_of_100_mb_from_the_client_is_refused_and_not_kept(ready: Loom):
         ready.write(piece)
     ready.write(b'"}\n')
     answer = ready.message(lambda message: "error" in message)
-    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+    assert (answer["id"], answer["error"]["code"]) == (5, -32600)
     assert text(ready.call("one_echo")) == "one"
     # What is kept is the limit of 64 MiB, and once more while it is put together.
     assert memory(ready.pid, "VmHWM") - before < 2 * 64 * MIB + 24 * MIB
