@@ -21,7 +21,7 @@ class Waiter:
     @property
     def name(self) -> str:
         """What an error message calls this node."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract: every cell has a name
 
     @contextmanager
     def waiting_for(self, target: Waiter) -> Generator[None]:

@@ -262,7 +262,7 @@ class ClientSession:
         elif message is Unreadable.BATCH:
             self._batch(line, now)
         elif line.strip():
-            self._broken(line)
+            self._broken(line, too_deep=message is Unreadable.TOO_DEEP)
 
     def _batch(self, line: bytes, now: float) -> None:
         """Revision 2025-03-26 lets a server send arrays of messages."""
@@ -348,7 +348,7 @@ class ClientSession:
         members["progressToken"] = call.progress_token
         call.slot.progress(encode_members(members))
 
-    def _broken(self, line: bytes | Oversized) -> None:
+    def _broken(self, line: bytes | Oversized, *, too_deep: bool = False) -> None:
         found = salvage_reply(line)
         if found is None:
             self._count("noise_lines")
@@ -357,8 +357,11 @@ class ClientSession:
         if isinstance(line, Oversized):
             what = f"the reply is {line.size} bytes long, more than maxMessageBytes allows"
             self._unreadable(answered, "reply_too_long", what)
+        elif too_deep:
+            what = "the reply is nested more deeply than loom reads (about 1,000 levels)"
+            self._unreadable(answered, "unreadable_reply", what)
         else:
-            self._unreadable(answered, "unreadable_reply", _why_unreadable(line))
+            self._unreadable(answered, "unreadable_reply", "the reply is not valid JSON in UTF-8")
 
     def _unreadable(self, answered: int, code: FaultCode, what: str) -> None:
         self._count("unreadable_replies")
@@ -396,9 +399,3 @@ class ClientSession:
     def fault(self, code: FaultCode, outcome: Outcome, *, what: str, advice: str) -> Fault:
         """Describe a failure of this server."""
         return Fault(server=self.server, code=code, outcome=outcome, state="running", what=what, advice=advice)
-
-
-def _why_unreadable(line: bytes) -> str:
-    if decode_envelope(line) is Unreadable.TOO_DEEP:
-        return "the reply is nested more deeply than loom reads (about 1,000 levels)"
-    return "the reply is not valid JSON in UTF-8"
