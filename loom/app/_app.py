@@ -24,7 +24,7 @@ from loom.downstream import Downstream, Fleet, StartGate, Workshop
 from loom.errors import PartFailed, StartRefused, ToolCallFailed
 from loom.events import ConfigReloaded, Event, OddOutput, RequestFailed
 from loom.protocol import Call, Fault, Payload, ServerName, SessionId, encode_string, forward_params
-from loom.transport import Backpressure, Containment, Cork
+from loom.transport import Backpressure, Containment, Cork, Linger
 from loom.upstream import ArgumentJudge
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class App:
         self._tree: TreeHandle | None = None
         self._vital: tuple[ActorRef[Any], ...] = ()
         self._ending = False
-        self.cork = Cork()
+        self.cork = Cork(Linger() if ports.owns_loop else None)
         self.pressure = Backpressure()
         self.containment = Containment(ports.run_id)
         catalog = Catalog((), prefix=config.prefix, pinned=config.pinned)

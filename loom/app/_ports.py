@@ -27,8 +27,10 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     surroundings: Surroundings
     spawn: Callable[..., Any] = spawn_child  # Any: a child, real or simulated
     guardian: Callable[[Containment], Actor[None]] = GuardianActor
+    owns_loop: bool = False
+    """Whether loom is alone in its event loop and may hold it for fractions of a millisecond."""
 
     @classmethod
-    def real(cls) -> Ports:
+    def real(cls, *, owns_loop: bool = False) -> Ports:
         """Take them from this process and machine."""
-        return cls(rng=Random(), run_id=uuid4().hex, surroundings=Surroundings.here())
+        return cls(rng=Random(), run_id=uuid4().hex, surroundings=Surroundings.here(), owns_loop=owns_loop)

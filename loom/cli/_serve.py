@@ -10,7 +10,7 @@ import trio
 import trio.lowlevel
 
 from loom.actors import ChildState
-from loom.app import App, serve
+from loom.app import App, Ports, serve
 from loom.cli._exit import EXIT_OK, EXIT_SIGNAL_BASE, EXIT_UNAVAILABLE
 from loom.cli._log import LEVELS, Level, Log
 from loom.config import LoadedConfig, Surroundings, load_config
@@ -94,7 +94,8 @@ class _Server:
         all_tasks: trio.CancelScope,
         task_status: trio.TaskStatus[App],
     ) -> None:
-        await serve(self._loaded, stdio=stdio, sink=self._log.event, task_status=task_status)
+        ports = Ports.real(owns_loop=True)
+        await serve(self._loaded, stdio=stdio, ports=ports, sink=self._log.event, task_status=task_status)
         all_tasks.cancel()
 
     async def _introduce(self) -> None:

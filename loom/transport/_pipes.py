@@ -18,6 +18,8 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from loom.transport._linger import Linger
+
 HIGH_WATER_BYTES = 16 * 1024 * 1024  # above this the side that feeds the queue is not read any more
 _LARGE = 65536  # a message this large is written by itself instead of being copied into a joint buffer
 _WRITE_SLICE = 1024 * 1024
@@ -34,11 +36,15 @@ class ReadGate(Protocol):
 
 
 class Cork:
-    """Holds back writes of all pipes of one event loop while one chunk of input is handled."""
+    """Holds back writes of all pipes of one event loop while one chunk of input is handled.
 
-    __slots__ = ("dirty", "held")
+    With a linger, pipes are read on for a moment after a chunk; for a loop that is loom's alone.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("dirty", "held", "linger")
+
+    def __init__(self, linger: Linger | None = None) -> None:
+        self.linger = linger
         self.held = False
         self.dirty: list[PipeWriter] = []
 
@@ -188,8 +194,13 @@ class PipeReader:
     def __init__(self, fd: int, cork: Cork) -> None:
         self._fd = fd
         self._cork = cork
+        mode = os.fstat(fd).st_mode
         # epoll refuses regular files; they are always ready, so nothing has to be waited for.
-        self._waits = not stat.S_ISREG(os.fstat(fd).st_mode)
+        self._waits = not stat.S_ISREG(mode)
+        self._linger = cork.linger if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else None
+        self._on_chunk: Callable[[bytes], None] = _nobody
+        self._gate: ReadGate | None = None
+        self._failure: BaseException | None = None
 
     async def run(self, on_chunk: Callable[[bytes], None], gate: ReadGate | None = None) -> None:
         """Feed ``on_chunk`` until end of file, a read error, or until the descriptor is closed.
@@ -197,9 +208,25 @@ class PipeReader:
         Before each read the gate is asked whether to go on, unless the other end has closed: what the pipe
         still holds is little then, and its end has to be noticed. Cancelled, no byte that was read is lost.
         """
+        self._on_chunk, self._gate = on_chunk, gate
+        linger = self._linger
+        if linger is None:
+            await self._run(None, -1)
+            return
+        # A descriptor of its own: whoever closes the pipe's may have it used again before this task notices.
+        own = os.dup(self._fd)
+        try:
+            await self._run(linger, own)
+        finally:
+            linger.leave(own)
+            os.close(own)
+
+    async def _run(self, linger: Linger | None, own: int) -> None:
         size = _READ_SMALL
-        cork = self._cork
+        gate = self._gate
         while True:
+            if self._failure is not None:
+                raise self._failure
             if gate is not None and not gate.open():
                 await self._wait_open(gate)
             try:
@@ -211,20 +238,48 @@ class PipeReader:
             if chunk is not None:
                 if not chunk:
                     return
-                cork.held = True
-                try:
-                    on_chunk(chunk)
-                finally:
-                    cork.release()
+                self._handle(chunk)
                 if len(chunk) == size or not self._waits:
                     size = _READ_LARGE  # there is more: read on after the others had their turn
                     await trio.lowlevel.checkpoint()
                     continue
                 size = _READ_SMALL
+                if linger is not None:
+                    linger.stay(own, self)
             try:
                 await trio.lowlevel.wait_readable(self._fd)
             except trio.ClosedResourceError:
-                return
+                if self._failure is None:
+                    return
+
+    def _handle(self, chunk: bytes) -> None:
+        cork = self._cork
+        cork.held = True
+        try:
+            self._on_chunk(chunk)
+        finally:
+            cork.release()
+
+    def take_out_of_turn(self) -> bool:
+        """Read and handle one chunk in another task's turn. False: the pipe is left to its own task.
+
+        What the handler raises is raised in the pipe's own task.
+        """
+        if self._gate is not None and not self._gate.open():
+            return False
+        try:
+            chunk = os.read(self._fd, _READ_SMALL)
+        except OSError:
+            return False
+        if not chunk:
+            return False  # a pipe at its end stays there: its own task reads the end again
+        try:
+            self._handle(chunk)
+        except Exception as error:
+            self._failure = error
+            trio.lowlevel.notify_closing(self._fd)
+            return False
+        return len(chunk) < _READ_SMALL
 
     async def _wait_open(self, gate: ReadGate) -> None:
         while not gate.open() and not _hung_up(self._fd):
@@ -232,6 +287,10 @@ class PipeReader:
                 await gate.wait_open()
         # Whoever closes the descriptor cancels this task; woken in the same tick it would read from another file.
         await trio.lowlevel.checkpoint_if_cancelled()
+
+
+def _nobody(chunk: bytes) -> None:
+    raise AssertionError("a chunk before run() was told who takes it")
 
 
 def _hung_up(fd: int) -> bool:
