@@ -14,6 +14,7 @@ from mcp.client.stdio import stdio_client
 from mcp_types import TextContent
 
 from demo import _processes as processes
+from demo._weaving import weave
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -64,6 +65,7 @@ class Play:
             async with self._client() as client:
                 tools = await self._meet(client)
                 await self._call(client)
+                await weave(client, self._stage, self._story)
                 await self._kill(client, tools)
                 self._story.act("The end")
                 ending_at = time.monotonic()

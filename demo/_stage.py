@@ -9,7 +9,10 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 FEWEST_SERVERS = 4
@@ -17,12 +20,12 @@ _PATHS_TIMEOUT = 60.0  # seconds; it digests a few lock files, on a busy machine
 
 _NOTE = "Loom keeps every server alive, and none of them can hurt another.\n"
 _ORDERS = [("Oslo", 120.5), ("Lima", 80.0), ("Oslo", 39.5), ("Pune", 310.25)]
-_GIT_IDENTITY = {
-    "GIT_AUTHOR_NAME": "Demo",
-    "GIT_AUTHOR_EMAIL": "demo@localhost",
-    "GIT_COMMITTER_NAME": "Demo",
-    "GIT_COMMITTER_EMAIL": "demo@localhost",
-}
+COMMITS = 600
+_PEOPLE = 1_200  # in the file; every 60th of them has commits
+_AUTHORS = 20
+_TEAMS = ("Search", "Storage", "Mobile", "Billing")
+_OFFICES = ("Oslo", "Lima", "Pune")
+_FIRST_COMMIT_AT = 1_790_000_000
 
 
 class CannotSetUp(Exception):
@@ -47,6 +50,11 @@ class Stage(NamedTuple):
     environment: dict[str, str]
     servers: tuple[str, ...]
     examples: tuple[Example, ...]
+    people: Path
+    """A file of people and their teams, which a server reads."""
+    repository: Path
+    """A repository with ``COMMITS`` commits of some of them."""
+    exports: Path
 
 
 def set_up(folder: Path) -> Stage:
@@ -60,6 +68,8 @@ def set_up(folder: Path) -> Stage:
     home.mkdir()
     note.mkdir()
     (note / "loom.txt").write_text(_NOTE, encoding="utf-8")
+    people = note / "people.csv"
+    people.write_text("".join(_people()), encoding="utf-8")
     _make_database(database)
     arguments = {
         "time": ["--local-timezone", "UTC"],
@@ -87,6 +97,9 @@ def set_up(folder: Path) -> Stage:
         log=folder / "loom.log",
         environment=_environment(home),
         servers=servers,
+        people=people,
+        repository=repository,
+        exports=folder / "exports",
         examples=tuple(each for each in _examples(note, repository) if each.server in servers),
     )
 
@@ -120,14 +133,41 @@ def _make_database(path: Path) -> None:
         connection.close()
 
 
+def _people() -> Iterator[str]:
+    yield "name,email,team,office,since,desk\n"
+    for number in range(_PEOPLE):
+        team, office = _TEAMS[number % len(_TEAMS)], _OFFICES[number % len(_OFFICES)]
+        since = f"20{10 + number % 15}-{number % 12 + 1:02}-{number % 28 + 1:02}"
+        yield f"{_name(number)},person{number}@localhost,{team},{office},{since},{number + 100}\n"
+
+
+def _name(number: int) -> str:
+    return f"Person {number}"
+
+
+def _commits() -> Iterator[str]:
+    """Write the history as `git fast-import` reads it: one commit after the other by people of the file."""
+    for number in range(COMMITS):
+        author = number * number % _AUTHORS * (_PEOPLE // _AUTHORS) + number % 4
+        who = f"{_name(author)} <person{author}@localhost> {_FIRST_COMMIT_AT + number * 3600} +0000"
+        message = f"Change {number}: {('tidy', 'fix', 'add')[number % 3]} part {number % 17}\n"
+        yield f"commit refs/heads/main\nmark :{number + 1}\nauthor {who}\ncommitter {who}\n"
+        yield f"data {len(message)}\n{message}"
+        if number:
+            yield f"from :{number}\n"
+
+
 def _make_repository(path: Path, home: Path) -> None:
     path.mkdir()
-    (path / "README.md").write_text("# A repository for one demo\n", encoding="utf-8")
-    for arguments in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "Begin the demo"]):
+    for arguments, stdin in (
+        (["init", "--quiet", "--initial-branch=main"], ""),
+        (["fast-import", "--quiet"], "".join(_commits())),
+    ):
         done = subprocess.run(
             ["git", *arguments],
             cwd=path,
-            env={**_environment(home), **_GIT_IDENTITY},
+            env=_environment(home),
+            input=stdin,
             capture_output=True,
             text=True,
             check=False,
@@ -141,7 +181,7 @@ def _examples(note: Path, repository: Path) -> list[Example]:
     totals = "SELECT city, sum(amount) AS total FROM orders GROUP BY city ORDER BY total DESC"
     return [
         Example("time", "convert_time", dict(berlin), "Asia/Tokyo"),
-        Example("git", "git_log", {"repo_path": str(repository), "max_count": 1}, "Begin the demo"),
+        Example("git", "git_log", {"repo_path": str(repository), "max_count": 1}, f"Change {COMMITS - 1}:"),
         Example("sqlite", "read_query", {"query": totals}, "310.25"),
         Example("everything", "get-sum", {"a": 2, "b": 40}, "42"),
         Example("filesystem", "read_text_file", {"path": str(note / "loom.txt")}, "none of them can hurt another"),

@@ -121,6 +121,20 @@ class GuardianLost(LoomError):
     at_fault = "machine"
 
 
+class StoreLost(LoomError):
+    """The engine that keeps the datasets ended during a request, or is not to be had now."""
+
+    code = "store_lost"
+    at_fault = "machine"
+
+
+class StoreRefused(LoomError):
+    """A query from the shell was refused, or nothing is there that it could read."""
+
+    code = "store_refused"
+    at_fault = "client"
+
+
 class ServerExited(LoomError):
     """A server's process ended, or closed its stdout, while loom still needed it."""
 

@@ -75,6 +75,13 @@ class ShutdownPhase(Event, frozen=True, tag=True, kw_only=True):
     phase: str
 
 
+class DatasetsLost(Event, frozen=True, tag=True, kw_only=True):
+    """The engine ended, and datasets that it held in memory went with it; ``datasets`` are their names."""
+
+    datasets: tuple[str, ...]
+    reason: str
+
+
 class OddOutput(Event, frozen=True, tag=True, kw_only=True):
     """Something unusual was seen on a server's stdout; ``count`` is the total of this ``kind`` so far."""
 

@@ -56,6 +56,7 @@ MAY_REACH_OUT = {
     "loom/app/": "the composition root makes the ports out of them",
     "loom/cli/": "a command runs on the real clock, outside any simulation",
     "loom/config/_run.py": "`${cmd:…}` runs a program of the user's while the configuration is read",
+    "loom/store/worker.py": "the root of a process of its own, which no simulation runs",
     "loom/transport/": "makes and ends real processes; the guardian is a program of its own",
 }
 

@@ -17,6 +17,7 @@ from loom.actors import (
     Supervisor,
     TreeHandle,
 )
+from loom.app._datasets import Datasets
 from loom.app._load import ConfigSource, load
 from loom.app._snapshot import AppSnapshot, ServerSnapshot
 from loom.catalog import Catalog, CatalogActor
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from loom.actors import ActorRef
     from loom.app._ports import Ports
+    from loom.catalog import Route
     from loom.config import LoadedConfig
     from loom.events import EventSink
 
@@ -58,7 +60,15 @@ class App:
         self.cork = Cork(Linger() if ports.owns_loop else None)
         self.pressure = Backpressure()
         self.containment = Containment(ports.run_id)
-        catalog = Catalog((), prefix=config.prefix, pinned=config.pinned)
+        self.datasets = Datasets(
+            lambda: self.loaded,
+            ports,
+            server=lambda name: self.fleet.target(name).config,
+            containment=self.containment,
+            cork=self.cork,
+            emit=self.emit,
+        )
+        catalog = Catalog((), prefix=config.prefix, pinned=config.pinned, own=self.datasets.definitions())
         workshop = Workshop(
             catalog=catalog,
             containment=self.containment,
@@ -71,11 +81,13 @@ class App:
             depth=_depth(ports.surroundings.env),
             spawn=ports.spawn,
             note=self._odd_output,
+            adapt=self.datasets.adapt,
         )
         self.fleet = Fleet(
             config.servers, workshop, list_wait=config.list_wait_ms / 1000, rng=ports.rng, emit=self.emit
         )
         self.judge = ArgumentJudge(config.validate_arguments)
+        self._own_tools = self.datasets.own_tools()
 
     # ------------------------------------------------------------ the tree
 
@@ -88,6 +100,7 @@ class App:
                 on_give_up="escalate",
                 policy=RestartPolicy(base_delay=GUARDIAN_DELAY),
             ),
+            self.datasets.spec(),
             ChildSpec("catalog", lambda: CatalogActor(self.fleet.catalog, self.fleet.watched)),
             ChildSpec(
                 "downstreams",
@@ -102,6 +115,7 @@ class App:
             specs.append(upstream)
         root = Supervisor(specs, rng=self._ports.rng, emit=self.emit)
         self.fleet.watcher = root.ref("catalog")
+        self.datasets.store.ref = root.ref("store")
         self._vital = tuple(root.ref(spec.id) for spec in specs if spec.significant)
         return root
 
@@ -183,7 +197,10 @@ class App:
         return msgspec.json.decode(raw, type=dict[str, Any])
 
     async def call_tool_raw(self, name: str, arguments: bytes) -> bytes:
-        """Like ``call_tool`` with raw JSON in and the server's own bytes out."""
+        """Like ``call_tool`` with raw JSON in and the server's own bytes, or loom's instead of them, out."""
+        own = self._own_tools.get(encode_string(name))
+        if own is not None:
+            return await own(arguments, EMBEDDED_SESSION)
         self.fleet.begin()
         if self.fleet.expects(name):
             await self.fleet.wait_expected(name)
@@ -194,9 +211,22 @@ class App:
             if fault is not None:
                 raise ToolCallFailed(fault.text, fault=fault)
             raise ToolCallFailed(f"Unknown tool: {name}.", hint="`list_tools` names those there are.")
-        complaint = self.judge.complaint(route, arguments)
+        hook = self.datasets.hook
+        prepared = await hook.prepare(route, arguments) if hook.has_work_before(route, arguments) else None
+        if isinstance(prepared, bytes):
+            return prepared
+        if prepared is not None:
+            arguments = prepared.arguments
+        complaint = self.judge.complaint(route, arguments, strict=prepared is not None and prepared.substituted)
         if complaint is not None:
             raise ToolCallFailed(f"{name}: {complaint}.", hint="Correct the arguments and call again.")
+        raw = await self._forward(name, route, arguments)
+        after = prepared.after if prepared is not None else None
+        if not hook.wants(route, raw, after):
+            return raw
+        return await hook.replace(route, arguments, raw, EMBEDDED_SESSION, after) or raw
+
+    async def _forward(self, name: str, route: Route, arguments: bytes) -> bytes:
         slot = _FutureSlot(name)
         params, _ = forward_params({"name": b"", "arguments": arguments}, route.original)
         call = Call(slot, b"tools/call", params, EMBEDDED_SESSION)

@@ -95,6 +95,8 @@ class _Open(AbstractAsyncContextManager[App]):
                 settle=config.settle_ms / 1000,
                 on_end=app.shutdown,
                 on_failure=app.note_failure,
+                hook=app.datasets.hook,
+                own_tools=app.datasets.own_tools(),
             )
 
         return ChildSpec(

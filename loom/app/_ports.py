@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from random import Random
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -27,6 +28,10 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     surroundings: Surroundings
     spawn: Callable[..., Any] = spawn_child  # Any: a child, real or simulated
     guardian: Callable[[Containment], Actor[None]] = GuardianActor
+    wall: Callable[[], float] = time.time
+    """Seconds since 1970."""
+    clock: Callable[[], float] = time.monotonic
+    """Seconds of a clock that threads may read."""
     owns_loop: bool = False
     """Whether loom is alone in its event loop and may hold it for fractions of a millisecond."""
 

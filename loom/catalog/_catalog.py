@@ -17,7 +17,7 @@ from loom.actors import GuardedValue
 from loom.protocol import ExposedName, ServerName, SessionId, ToolKey, assign_names, encode_string
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from loom.catalog._tools import ToolDefinition
 
@@ -44,11 +44,20 @@ class _Entry:
 class Catalog:
     """All known tools. Written by the downstreams, read by the sessions; nothing here waits."""
 
-    def __init__(self, servers: Iterable[ServerName], *, prefix: bool = True, pinned: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        servers: Iterable[ServerName],
+        *,
+        prefix: bool = True,
+        pinned: Sequence[str] = (),
+        own: Mapping[str, bytes] | None = None,
+    ) -> None:
         self._entries: dict[ServerName, _Entry] = {name: _Entry() for name in servers}
         self._views: dict[SessionId, SessionView] = {}
         self.prefix = prefix
         self.pinned = tuple(pinned)
+        self.own = dict(own or {})
+        """Loom's own tools, name → rendered definition: listed last, and their names are nobody else's."""
         self.version: GuardedValue[int] = GuardedValue(0)
         """Moves with every change that a list could show."""
         self.moves = 0
@@ -176,7 +185,7 @@ class SessionView:
         self._version = catalog.moves
         tools = catalog.all_tools()
         keys = [(server, tool.name) for server, tool, _ in tools]
-        names = self._names = assign_names(keys, prefix=catalog.prefix, kept=self._seen)
+        names = self._names = assign_names(keys, prefix=catalog.prefix, reserved=catalog.own, kept=self._seen)
         self._routes, self._shown = {}, {}
         listed: list[tuple[ExposedName, bytes]] = []
         for server, tool, is_listed in tools:
@@ -188,6 +197,7 @@ class SessionView:
                 self._shown[exposed] = (server, tool.name)
                 listed.append((exposed, tool.render(exposed)))
         listed.sort(key=lambda item: not any(fnmatchcase(item[0], glob) for glob in catalog.pinned))
+        listed += [(ExposedName(name), rendered) for name, rendered in catalog.own.items()]
         self._paginate(listed)
 
     def _paginate(self, listed: list[tuple[ExposedName, bytes]]) -> None:

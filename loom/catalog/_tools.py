@@ -38,6 +38,22 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
         """Write the definition under its exposed name; all other members stay as they came."""
         return encode_members({**self.members, "name": encode_string(exposed)})
 
+    def without_output_schema(self) -> ToolDefinition:
+        """Return the definition of a tool whose results loom may replace: clients hold them against the schema."""
+        if not self.has_output_schema:
+            return self
+        members = {name: raw for name, raw in self.members.items() if name != "outputSchema"}
+        return msgspec.structs.replace(self, members=members, has_output_schema=False)
+
+    def with_parameter(self, name: str, schema: bytes) -> ToolDefinition:
+        """Return the definition with one more optional parameter; one that the server has itself is kept."""
+        declared = decode_members(self.members["inputSchema"]) or {}
+        properties = decode_members(declared["properties"]) if "properties" in declared else {}
+        if properties is None or name in properties:
+            return self
+        declared["properties"] = encode_members({**properties, name: schema})
+        return msgspec.structs.replace(self, members={**self.members, "inputSchema": encode_members(declared)})
+
 
 class ToolsPage(msgspec.Struct, frozen=True, kw_only=True):
     """One page of a server's tools/list. ``problems`` names what had to be left out, one line each."""

@@ -63,6 +63,12 @@ def build_parser() -> argparse.ArgumentParser:
     add("serve", "serve one MCP client on stdin and stdout (the default)", where, logs)
     check = add("check", "check the configuration, start each server and say how it went", where)
     check.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    store = argparse.ArgumentParser(add_help=False)
+    store.add_argument("--store", metavar="FOLDER", default=argparse.SUPPRESS, help="instead of store.path")
+    store.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add("datasets", "list the datasets in the store files that no running loom holds", where, store)
+    query = add("query", "run SQL over the datasets in a store file", where, store)
+    query.add_argument("sql", metavar="SQL", help="one SELECT, in the dialect of DuckDB")
     add("schema", "print the JSON Schema of the configuration file")
     return parser
 
@@ -120,6 +126,10 @@ def _run(command: str, path: str, options: dict[str, object]) -> int:
             from loom.cli._check import check_command
 
             return check_command(path, options)
+        if command in ("datasets", "query"):
+            from loom.cli._datasets import datasets_command, query_command
+
+            return (datasets_command if command == "datasets" else query_command)(path, options)
         with _ends_quietly():
             from loom.cli._serve import serve_command
 

@@ -3,6 +3,7 @@
 from loom.config._command import check_command, find_command
 from loom.config._effect import without_effect
 from loom.config._expand import expand_server, expansion_waits
+from loom.config._folders import export_folder, state_home, store_folder
 from loom.config._identity import fingerprint, same_server
 from loom.config._load import load_config, parse_config
 from loom.config._model import Config, LoadedConfig, Note, Surroundings, WrittenKey
@@ -44,6 +45,7 @@ __all__ = [
     "check_command",
     "expand_server",
     "expansion_waits",
+    "export_folder",
     "find_command",
     "fingerprint",
     "json_schema",
@@ -51,5 +53,7 @@ __all__ = [
     "parse_config",
     "run_command",
     "same_server",
+    "state_home",
+    "store_folder",
     "without_effect",
 ]

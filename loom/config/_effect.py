@@ -13,22 +13,9 @@ _NO_TRANSPORT = "transport not in this version"
 
 # Top-level keys, and groups with all that is in them.
 _SETTINGS = {
-    "store": _LATER,
+    "store.shared": _LATER,
     "search": _LATER,
     "http": _LATER,
-    "ingest": _LATER,
-    "envelope": _LATER,
-    "intercept": "is off in this version",
-    "tokenThreshold": _LATER,
-    "memoryBudgetBytes": _LATER,
-    "duckdbMemoryLimit": _LATER,
-    "exportDir": _LATER,
-    "queryTimeoutMs": _LATER,
-    "maxQueryRows": _LATER,
-    "maxQueryBytes": _LATER,
-    "references": _LATER,
-    "maxResultBytes": _LATER,
-    "largeTextTokens": _LATER,
     "cacheTtlDays": _LATER,
     "metadataBootstrap": _LATER,
     "bootstrapConcurrency": _LATER,
@@ -37,9 +24,6 @@ _SETTINGS = {
 _SERVERS = {
     "refreshOnStartup": _LATER,
     "idleTimeoutMinutes": _LATER,
-    "project": _LATER,
-    "provenanceDenylist": _LATER,
-    "intercept": "is off in this version",
     "url": _NO_TRANSPORT,
     "headers": _NO_TRANSPORT,
     "auth": _NO_TRANSPORT,

@@ -44,12 +44,12 @@ def find_config(path: Path | None, surroundings: Surroundings) -> Found:
     )
 
 
-def expand_path(path: Path | str, surroundings: Surroundings) -> Path:
-    """Return ``path`` with ``~`` expanded, relative to the working folder."""
+def expand_path(path: Path | str, surroundings: Surroundings, *, base: Path | None = None) -> Path:
+    """Return ``path`` with ``~`` expanded, relative to ``base``, or else to the working folder."""
     text = str(path)
     if text == "~" or text.startswith(("~/", "~\\")):
         return surroundings.home / text[2:]
-    return surroundings.cwd / text
+    return (base or surroundings.cwd) / text
 
 
 def xdg_config(surroundings: Surroundings) -> Path:

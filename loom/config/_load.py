@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +10,7 @@ import msgspec
 from loom.config import _checks, _environ, _find, _notes
 from loom.config._build import decode_server, decode_settings
 from loom.config._document import Document, read_document
+from loom.config._folders import state_home
 from loom.config._model import LoadedConfig, Note, Surroundings
 from loom.config._names import legal_names
 from loom.config._plain import is_list
@@ -19,6 +19,7 @@ from loom.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from loom.config._part import Draft, Entry
     from loom.config._server import ServerConfig
@@ -161,8 +162,5 @@ def _discover(draft: Draft, surroundings: Surroundings, main: Path | None) -> li
 
 def _log_file(surroundings: Surroundings) -> Path:
     home = surroundings.env.get("LOOM_HOME")
-    if home:
-        return _find.expand_path(home, surroundings) / "logs" / "loom.log"
-    state = Path(surroundings.env.get("XDG_STATE_HOME", ""))
-    base = state if state.is_absolute() else surroundings.home / ".local" / "state"
-    return base / "loom" / "logs" / "loom.log"
+    folder = _find.expand_path(home, surroundings) if home else state_home(surroundings)
+    return folder / "logs" / "loom.log"

@@ -264,7 +264,8 @@ class DownstreamActor(Actor[None]):
         chosen = select_tools(
             listing.tools, include=self._config.tools_include, exclude=self._config.tools_exclude
         )
-        self._shop.catalog.set_tools(self._downstream.name, chosen, listing.problems)
+        adapted = tuple(self._shop.adapt(self._config, tool) for tool in chosen)
+        self._shop.catalog.set_tools(self._downstream.name, adapted, listing.problems)
 
     # ------------------------------------------------------------ health
 

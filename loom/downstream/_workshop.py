@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from loom.catalog import Catalog
-    from loom.config import Surroundings
+    from loom.catalog import Catalog, ToolDefinition
+    from loom.config import ServerConfig, Surroundings
     from loom.downstream._gate import StartGate
     from loom.transport import Backpressure, ChildProcess, Containment, Cork
 
@@ -31,6 +31,7 @@ class Workshop:
         depth: int,
         spawn: Callable[..., Awaitable[ChildProcess]],
         note: Callable[[str, str, int], None],
+        adapt: Callable[[ServerConfig, ToolDefinition], ToolDefinition] = lambda _server, tool: tool,
     ) -> None:
         self.catalog = catalog
         self.containment = containment
@@ -44,3 +45,5 @@ class Workshop:
         self.spawn = spawn
         self.note = note
         """Called with (server, kind, count) when something odd was seen on a server's stdout."""
+        self.adapt = adapt
+        """Changes a definition where loom changes what the tool takes or gives."""

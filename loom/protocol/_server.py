@@ -182,9 +182,10 @@ class ServerSession:
                 try:
                     handler(request, params)
                 except Exception as error:  # one request must not take the session, and all others, with it
-                    self._handler_failed(request, error)
+                    self.failed(request, error)
 
-    def _handler_failed(self, request: Request, error: Exception) -> None:
+    def failed(self, request: Request, error: Exception) -> None:
+        """Answer a request whose handler met a bug of loom, now or later, and report it."""
         self.counters.failed_handlers += 1
         request.error(faults.INTERNAL)
         if self._on_failure is not None:

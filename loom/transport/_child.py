@@ -48,6 +48,10 @@ class ChildProcess:
         """Wait until the process has ended. Cancelling leaves it as it is."""
         return await self._process.wait()
 
+    def kill(self) -> None:
+        """Kill the whole group at once; ``stop`` still has to be called."""
+        kill_group(self.pid, signal.SIGKILL)
+
     def close_stdin(self) -> None:
         """Say end of file. Nobody may be waiting to write at this time but the writer's own task."""
         if self.stdin is not None:

@@ -93,6 +93,11 @@ class PipeWriter:
         if not self._cork.held:
             self.flush()
 
+    def send(self, data: bytes) -> None:
+        """Queue bytes as they are, for a stream that is not made of lines."""
+        self.flush()
+        self._put(data)
+
     def flush(self) -> None:
         """Hand what has gathered to the pipe, or to the backlog when the pipe is full."""
         gathered = self._gathered

@@ -25,9 +25,12 @@ class ArgumentJudge:
         self._validation = validation
         self._compiled: dict[tuple[str, str], tuple[ToolDefinition, Any]] = {}
 
-    def complaint(self, route: Route, arguments: Payload | None) -> str | None:
-        """Return what is wrong with the arguments (raw JSON object) in one line, or None."""
-        if self._validation == "off":
+    def complaint(self, route: Route, arguments: Payload | None, *, strict: bool = False) -> str | None:
+        """Return what is wrong with the arguments (raw JSON object) in one line, or None.
+
+        ``strict`` asks for the whole schema whatever is configured: for arguments that loom has put values into.
+        """
+        if self._validation == "off" and not strict:
             return None
         required = route.tool.required
         if required:
@@ -35,7 +38,8 @@ class ArgumentJudge:
             missing = sorted(required.difference(given or {}))
             if missing:
                 return f"missing required arguments: {', '.join(missing)}"
-        return self._strict_complaint(route, arguments) if self._validation == "strict" else None
+        strict = strict or self._validation == "strict"
+        return self._strict_complaint(route, arguments) if strict else None
 
     def _strict_complaint(self, route: Route, arguments: Payload | None) -> str | None:
         validator = self._validator(route)

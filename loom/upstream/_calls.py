@@ -21,12 +21,12 @@ from loom.protocol import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from loom.catalog import Route, SessionView
     from loom.protocol import ServerSession
     from loom.upstream._arguments import ArgumentJudge
-    from loom.upstream._ports import CallTarget, Servers
+    from loom.upstream._ports import CallHook, CallTarget, OwnTool, Servers
 
 _BAD_SHAPE = invalid_params(
     "Invalid params: tools/call takes an object with a string `name` and object `arguments`"
@@ -37,45 +37,49 @@ _OBJECT, _STRING, _NULL = b"{", b'"', b"n"
 class ToolCallSlot:
     """The slot of one forwarded tools/call."""
 
-    __slots__ = ("_caller", "_repeated", "_request", "_route", "_target", "call")
+    __slots__ = ("_caller", "_repeated", "after", "arguments", "call", "request", "route", "target")
 
     def __init__(self, caller: ToolCaller, request: Request, route: Route, target: CallTarget) -> None:
         self._caller = caller
-        self._request = request
-        self._route = route
-        self._target = target
+        self.target = target
         self._repeated = False
+        self.request = request
+        self.route = route
+        self.arguments: Payload | None = None
+        self.after: object | None = None
         self.call: Call | None = None
 
     def result(self, raw: Payload) -> None:
-        self._request.result(raw)
+        hook = self._caller.hook
+        if hook is not None and hook.wants(self.route, raw, self.after):
+            self._caller.replace_result(self, bytes(raw))
+        else:
+            self.request.result(raw)
 
     def error(self, raw: Payload) -> None:
         if self._caller.errors_as_results:
-            self._request.result(server_error_result(self._target.label, raw))
+            self.request.result(server_error_result(self.target.label, raw))
         else:
-            self._request.error(raw)
+            self.request.error(raw)
 
     def fail(self, fault: Fault) -> None:
         if fault.code == "died" and self._may_repeat():
             self._repeated = True
-            self._caller.repeat(self._request, self, self._target)
+            self._caller.repeat(self.request, self, self.target)
             return
-        self._request.result(tool_fault_result(fault, structured=not self._route.tool.has_output_schema))
+        self.request.result(tool_fault_result(fault, structured=not self.route.tool.has_output_schema))
 
     def _may_repeat(self) -> bool:
-        return (
-            not self._repeated and self._target.repeats and self._route.tool.repeatable and self._request.is_open
-        )
+        return not self._repeated and self.target.repeats and self.route.tool.repeatable and self.request.is_open
 
     def progress(self, params: bytes) -> None:
-        if self._request.is_open:
+        if self.request.is_open:
             self._caller.session.notify(b"notifications/progress", params)
 
     def cancel(self, reason: bytes | None) -> None:
         """Withdraw the call from its server; the hook of the request."""
         if self.call is not None:
-            self._target.cancel(self.call, reason)
+            self.target.cancel(self.call, reason)
 
 
 class ToolCaller:
@@ -93,9 +97,13 @@ class ToolCaller:
         *,
         errors_as_results: bool,
         start_soon: Callable[[Callable[[], Awaitable[None]]], None],
+        hook: CallHook | None = None,
+        own_tools: Mapping[bytes, OwnTool] | None = None,
     ) -> None:
         self.session = session
         self.errors_as_results = errors_as_results
+        self.hook = hook
+        self._own_tools = own_tools or {}
         self._session_id = session.session_id
         self._view = view
         self._servers = servers
@@ -121,7 +129,9 @@ class ToolCaller:
         if route is None and name[:1] == _STRING:
             route = self._view.route(encode_string(decode_string(name) or ""))
         if route is not None:
-            self._forward(request, members, arguments, route)
+            self._take(request, members, arguments, route)
+        elif (own := self._own_tools.get(name)) is not None:
+            self._call_own(request, own, arguments)
         elif name[:1] != _STRING:
             request.error(_BAD_SHAPE)
         else:
@@ -150,18 +160,63 @@ class ToolCaller:
         else:
             request.result(tool_fault_result(fault, structured=True))
 
-    def _forward(self, request: Request, members: dict[str, Any], arguments: Payload | None, route: Route) -> None:
-        target = self._servers.target(route.server)
-        slot = ToolCallSlot(self, request, route, target)
-        complaint = self._judge.complaint(route, arguments)
+    def _call_own(self, request: Request, tool: OwnTool, arguments: Payload | None) -> None:
+        given = bytes(arguments) if arguments is not None else None
+
+        async def call() -> None:
+            request.result(await tool(given, self._session_id))
+
+        self._in_background(request, call)
+
+    def _take(self, request: Request, members: dict[str, Any], arguments: Payload | None, route: Route) -> None:
+        hook = self.hook
+        slot = ToolCallSlot(self, request, route, self._servers.target(route.server))
+        if hook is None or arguments is None or not hook.has_work_before(route, arguments):
+            self._forward(slot, members, arguments)
+            return
+        given = bytes(arguments)
+
+        async def prepare() -> None:
+            prepared = await hook.prepare(route, given)
+            if isinstance(prepared, bytes):
+                request.result(prepared)
+            elif request.is_open:
+                slot.after = prepared.after
+                members["arguments"] = prepared.arguments
+                self._forward(slot, members, prepared.arguments, strict=prepared.substituted)
+
+        self._in_background(request, prepare)
+
+    def _forward(
+        self, slot: ToolCallSlot, members: dict[str, Any], arguments: Payload | None, *, strict: bool = False
+    ) -> None:
+        request, route, target = slot.request, slot.route, slot.target
+        complaint = self._judge.complaint(route, arguments, strict=strict)
         if complaint is not None:
             slot.fail(_refused(target, complaint))
             return
+        slot.arguments = arguments
         forwarded, token = forward_params(members, route.original)
         call = slot.call = Call(slot, b"tools/call", forwarded, self._session_id, progress_token=token)
         request.on_cancel = slot.cancel
         if not target.submit(call, self._clock()):
             self._submit_when_ready(request, slot, target, call)
+
+    def replace_result(self, slot: ToolCallSlot, raw: bytes) -> None:
+        """Let the hook have a result; whatever comes of it, the client gets one, ``raw`` if nothing better."""
+        hook, request = self.hook, slot.request
+        assert hook is not None, "only a hook wants a result"
+        arguments = bytes(slot.arguments) if slot.arguments is not None else None
+
+        async def replace() -> None:
+            better: bytes | None = None
+            try:
+                better = await hook.replace(slot.route, arguments, raw, self._session_id, slot.after)
+            finally:  # a bug in there must not lose the result; one that was cancelled is not open any more
+                request.result(better if better is not None else raw)
+
+        if request.is_open:
+            self._in_background(request, replace)
 
     def _submit_when_ready(self, request: Request, slot: ToolCallSlot, target: CallTarget, call: Call) -> None:
         async def submit() -> None:
@@ -189,7 +244,10 @@ class ToolCaller:
 
         async def run() -> None:
             with scope:
-                await work()
+                try:
+                    await work()
+                except Exception as error:  # the session and its other requests go on
+                    self.session.failed(request, error)
 
         request.on_cancel = lambda _reason: scope.cancel()
         self._start_soon(run)

@@ -2,11 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from loom.catalog import Catalog
-    from loom.protocol import Call, Fault, ServerName
+    from loom.catalog import Catalog, Route
+    from loom.protocol import Call, Fault, Payload, ServerName
+
+OwnTool: TypeAlias = Callable[[bytes | None, str], Awaitable[bytes]]
+"""A tool of loom's own: (raw arguments, session) → raw result of the call."""
+
+
+class PreparedCall(Protocol):
+    """What a hook made of a call before it is sent."""
+
+    @property
+    def arguments(self) -> bytes: ...
+    @property
+    def substituted(self) -> bool:
+        """Whether values were put in, so that the arguments have to be held against the schema."""
+        ...
+
+    @property
+    def after(self) -> object | None:
+        """What the hook wants to be reminded of when the result has come."""
+        ...
+
+
+class CallHook(Protocol):
+    """Sees calls on their way down and results on their way up. The first of each pair never waits."""
+
+    def has_work_before(self, route: Route, arguments: Payload) -> bool: ...
+    async def prepare(self, route: Route, arguments: bytes) -> PreparedCall | bytes:
+        """Return the call as it is to be sent; bytes are the result that is answered instead."""
+        ...
+
+    def wants(self, route: Route, raw: Payload, after: object | None) -> bool: ...
+    async def replace(
+        self, route: Route, arguments: bytes | None, raw: bytes, session: str, after: object | None
+    ) -> bytes | None:
+        """Return the result that goes up instead of ``raw``; None: as it is."""
+        ...
 
 
 class CallTarget(Protocol):

@@ -25,12 +25,12 @@ from loom.protocol import (
 from loom.upstream._calls import ToolCaller
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from loom.actors import GuardedValue
     from loom.protocol import Handler, Oversized
     from loom.upstream._arguments import ArgumentJudge
-    from loom.upstream._ports import Servers
+    from loom.upstream._ports import CallHook, OwnTool, Servers
 
 _NOT_A_SESSION_YET = frozenset({"initialize", "ping", "server/discover"})
 _NO_OBJECT = invalid_params("Invalid params: params must be an object")
@@ -51,6 +51,8 @@ class UpstreamSession:
         instructions: Callable[[], str],
         start_soon: Callable[[Callable[[], Awaitable[None]]], None],
         on_failure: Callable[[str, Exception], None] | None = None,
+        hook: CallHook | None = None,
+        own_tools: Mapping[bytes, OwnTool] | None = None,
     ) -> None:
         self._servers = servers
         self._view = servers.catalog.view(session_id)
@@ -75,6 +77,8 @@ class UpstreamSession:
             judge,
             errors_as_results=errors_as_results,
             start_soon=start_soon,
+            hook=hook,
+            own_tools=own_tools,
         )
         handlers["tools/call"] = caller.handle
 

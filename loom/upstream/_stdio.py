@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from loom.actors import ActorContext
     from loom.transport import Backpressure, Cork, ProtocolStdio
     from loom.upstream._arguments import ArgumentJudge
-    from loom.upstream._ports import Servers
+    from loom.upstream._ports import CallHook, OwnTool, Servers
 
 STDIO_SESSION = SessionId("stdio")
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -43,6 +43,8 @@ class StdioUpstream(Actor[None]):
         settle: float,
         on_end: Callable[[], None],
         on_failure: Callable[[str, Exception], None],
+        hook: CallHook | None = None,
+        own_tools: Mapping[bytes, OwnTool] | None = None,
     ) -> None:
         self._stdio = stdio
         self._servers = servers
@@ -54,6 +56,8 @@ class StdioUpstream(Actor[None]):
         self._settle = settle
         self._on_end = on_end
         self._on_failure = on_failure
+        self._hook = hook
+        self._own_tools = own_tools
         self._session: UpstreamSession | None = None
         self._writer: PipeWriter | None = None
 
@@ -73,6 +77,8 @@ class StdioUpstream(Actor[None]):
                     instructions=self._instructions,
                     start_soon=nursery.start_soon,
                     on_failure=self._on_failure,
+                    hook=self._hook,
+                    own_tools=self._own_tools,
                 )
                 nursery.start_soon(writer.run)
                 nursery.start_soon(session.announce_changes, self._settle)

@@ -105,10 +105,10 @@ def test_check_says_why_a_server_did_not_start_and_exits_with_69(tmp_path, capsy
 
 
 def test_check_lists_what_has_no_effect_yet(tmp_path, capsys, good):
-    config = {"servers": [{**good, "lifecycle": "lazy"}], "tokenThreshold": 500, "expose": "search"}
+    config = {"servers": [{**good, "lifecycle": "lazy"}], "cacheTtlDays": 500, "expose": "search"}
     assert main(["check", "--config", write(tmp_path, config)]) == 0
     out = capsys.readouterr().out
-    for key in ("lifecycle", "tokenThreshold", "expose"):
+    for key in ("lifecycle", "cacheTtlDays", "expose"):
         assert any(line.startswith("without effect: ") and key in line for line in out.splitlines())
 
 

@@ -21,6 +21,7 @@ CONSUMED = {
     "closeTimeoutMs": "inherited by the servers",
     "connectTimeoutMs": "inherited by the servers",
     "requestTimeoutMs": "inherited by the servers",
+    "exportDir": "made absolute by export_folder",
     "args": "expanded",
     "command": "expanded",
     "cwd": "expanded",

@@ -90,17 +90,6 @@ def lines(machine, data):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("intercept", "auto"),
-        ("tokenThreshold", 100),
-        ("memoryBudgetBytes", 1048576),
-        ("duckdbMemoryLimit", "1GB"),
-        ("exportDir", "x"),
-        ("queryTimeoutMs", 1),
-        ("maxQueryRows", 1),
-        ("maxQueryBytes", 1),
-        ("references", True),
-        ("maxResultBytes", 0),
-        ("largeTextTokens", 1),
         ("cacheTtlDays", 1),
         ("metadataBootstrap", "off"),
         ("bootstrapConcurrency", 1),
@@ -115,11 +104,9 @@ def test_a_setting_without_effect_is_named(machine, key, value):
 @pytest.mark.parametrize(
     ("group", "key", "value"),
     [
-        ("store", "path", "x"),
+        ("store", "shared", True),
         ("search", "limit", 5),
         ("http", "listen", "h:1"),
-        ("ingest", "maxRows", 5),
-        ("envelope", "structured", True),
     ],
 )
 def test_a_group_without_effect_is_named_by_key(machine, group, key, value):
@@ -139,12 +126,9 @@ def test_another_exposure_than_all_has_no_effect(machine, expose):
     [
         ({"command": "x", "lifecycle": "lazy"}, "lifecycle"),
         ({"command": "x", "lifecycle": "lazy-keep-alive"}, "lifecycle"),
-        ({"command": "x", "intercept": "auto"}, "intercept"),
         ({"command": "x", "refreshOnStartup": True}, "refreshOnStartup"),
         ({"command": "x", "idleTimeoutMinutes": 1}, "idleTimeoutMinutes"),
         ({"command": "x", "aliases": ["y"]}, "aliases"),
-        ({"command": "x", "project": True}, "project"),
-        ({"command": "x", "provenanceDenylist": []}, "provenanceDenylist"),
         ({"command": "x", "auth": {}}, "auth"),
         ({"command": "x", "headers": {}}, "headers"),
         ({"command": "x", "expose": "search"}, "expose"),

@@ -195,7 +195,7 @@ async def running(config: Message, **servers: FakeServer) -> AsyncIterator[App]:
         entries = [{"name": name, "command": "/bin/true", **config.get("each", {})} for name in servers]
         rest = {key: value for key, value in config.items() if key != "each"}
         try:
-            async with open_app({"servers": entries, **rest}, ports=ports) as app:
+            async with open_app({"servers": entries, "intercept": "off", **rest}, ports=ports) as app:
                 yield app
         finally:
             nursery.cancel_scope.cancel()

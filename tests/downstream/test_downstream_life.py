@@ -233,10 +233,11 @@ async def test_reload_touches_only_what_changed(autojump_clock):
         await app.wait_settled()
         changes = await app.reload(
             {
+                "intercept": "off",
                 "servers": [
                     {"name": "a", "command": "/bin/true"},
                     {"name": "b", "command": "/bin/true", "args": ["x"]},
-                ]
+                ],
             }
         )
         await app.wait_settled()

@@ -95,6 +95,7 @@ class World:
         self.expected: set[str] = set()
         self.refusals: dict[str, Fault] = {}
         self.sent: list[bytes] = []
+        self.failures: list[tuple[str, Exception]] = []
         self.session: UpstreamSession
 
     # --- the port
@@ -173,7 +174,12 @@ class World:
 
 @asynccontextmanager
 async def world(
-    *names: str, validation: Any = "minimal", errors_as_results: bool = False, **options: Any
+    *names: str,
+    validation: Any = "minimal",
+    errors_as_results: bool = False,
+    hook: Any = None,
+    own_tools: Any = None,
+    **options: Any,
 ) -> AsyncIterator[World]:
     """Open a session for a client; servers ``files`` with a tool ``read``, unless others are named."""
     w = World(*(names or ("files",)), **options)
@@ -188,6 +194,9 @@ async def world(
             errors_as_results=errors_as_results,
             instructions=lambda: "how to use it",
             start_soon=nursery.start_soon,
+            on_failure=lambda method, error: w.failures.append((method, error)),
+            hook=hook,
+            own_tools=own_tools,
         )
         yield w
         await wait_all_tasks_blocked()

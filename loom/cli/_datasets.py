@@ -1,0 +1,115 @@
+"""``loom datasets`` and ``loom query``: the store files of a configuration, from the shell."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from loom.app import engine_settings
+from loom.cli._exit import EXIT_OK
+from loom.config import Surroundings, load_config, state_home, store_folder
+from loom.errors import StoreRefused
+from loom.store import Refusal, open_shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+    from loom.store import Shelf
+
+_WIDEST = 60  # characters of a cell
+
+
+def datasets_command(path: str, options: Mapping[str, object]) -> int:
+    """List what the free files hold, and who holds the others."""
+    with _shelf(path, options) as shelf:
+        now = time.time()
+        found = shelf.datasets()
+        held = [{"file": each.path.name, "pid": each.pid} for each in shelf.held]
+        entries = [
+            {
+                "ref": each.ref,
+                "rows": each.rows,
+                "columns": len(each.columns),
+                "bytes": each.bytes,
+                "ageSeconds": int(max(0, now - each.created_at)),
+                "pinned": each.pinned,
+                "from": f"{each.provenance.server}: {each.provenance.tool}",
+                "file": file,
+            }
+            for file, each in found
+        ]
+    if options.get("json"):
+        _print(msgspec.json.format(msgspec.json.encode({"datasets": entries, "held": held}), indent=2).decode())
+        return EXIT_OK
+    if entries:
+        _print(_table(list(entries[0]), [list(entry.values()) for entry in entries]))
+    else:
+        _print("no datasets in the files that are free")
+    for each in shelf.held:
+        _print(f"{each.path.name} is held by a running loom, pid {each.pid or 'unknown'}")
+    return EXIT_OK
+
+
+def query_command(path: str, options: Mapping[str, object]) -> int:
+    """Run one SELECT and print its result.
+
+    Raises:
+        StoreRefused: the statement was refused, or there is no file that has what it reads.
+    """
+    with _shelf(path, options) as shelf:
+        answer = shelf.query(str(options["sql"]), clock=time.monotonic, now=time.time())
+        held = "".join(f" {each.path.name} is held by pid {each.pid or 'unknown'}." for each in shelf.held)
+    if isinstance(answer, Refusal):
+        raise StoreRefused(f"{answer.what}.", hint=f"{answer.advice}{held}")
+    if options.get("json"):
+        _print(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
+        return EXIT_OK
+    names = [column["name"] for column in answer.columns]
+    _print(_table(names, [[row[name] for name in names] for row in answer.rows]))
+    if answer.note:
+        _print(answer.note)
+    return EXIT_OK
+
+
+@contextmanager
+def _shelf(path: str, options: Mapping[str, object]) -> Generator[Shelf]:
+    surroundings = Surroundings.here()
+    loaded = load_config(
+        Path(path) if path else None, surroundings=surroundings, discover=bool(options.get("discover"))
+    )
+    given = options.get("store")
+    folder = (
+        Path(str(given)) if given else store_folder(loaded, surroundings) or state_home(surroundings) / "store"
+    )
+    settings = engine_settings(loaded, surroundings, temp_folder="")
+    with open_shelf(settings, folder, now=time.time) as shelf:
+        yield shelf
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:  # Any: JSON
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [
+        max(len(name), *(len(row[n]) for row in cells)) if cells else len(name) for n, name in enumerate(names)
+    ]
+    lines = ["  ".join(name.ljust(width) for name, width in zip(names, widths, strict=True)).rstrip()]
+    lines += [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+    ]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:  # Any: JSON
+    if value is None:
+        return "NULL"
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = "".join(char if char.isprintable() else " " for char in text)
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

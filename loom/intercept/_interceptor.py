@@ -1,0 +1,214 @@
+"""Between a call and its answer: references put in before, results made into datasets after.
+
+Prime rule: never worse than without loom. Whatever fails here on the way back, the original bytes go up; what
+fails on the way there has not been sent, and says so.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from loom.errors import StoreLost
+from loom.intercept._policy import ToolPolicy, tool_policy
+from loom.intercept._projection import Projection, carries_projection, split_projection
+from loom.intercept._redact import redact_arguments
+from loom.intercept._references import find_references, substitute
+from loom.protocol import Payload, decode_elements, decode_members, encode_members, fold
+from loom.store import Done, Pass, Project, Provenance, Refusal, Take, Value, tool_error, tool_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from loom.catalog import Route
+    from loom.config import Config, ServerConfig
+    from loom.protocol import ServerName
+    from loom.store import Op, Reply
+
+_BYTES_PER_TOKEN = 1.5  # the fewest there are: below this times the threshold, no result can reach the threshold
+_REFERENCE_MARK = b'"$loom"'
+_MOST_VALUE_BYTES = 8 * 1024 * 1024  # of what all references of one call put into its arguments
+
+
+class Asks(Protocol):
+    """The store."""
+
+    async def ask(self, op: Op, *, timeout: float) -> Reply: ...
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A call that can be sent: its arguments, and what to do with its result."""
+
+    arguments: bytes
+    after: Projection | None = None
+    substituted: bool = False
+
+
+class Interceptor:
+    """The hook of a client session on the calls that pass through it."""
+
+    def __init__(
+        self,
+        store: Asks,
+        config: Callable[[], Config],
+        server: Callable[[ServerName], ServerConfig],
+        *,
+        wall: Callable[[], float],
+        on_pass: Callable[[str], None],
+    ) -> None:
+        first = config()
+        self._store = store
+        self._config = config
+        self._server = server
+        self._wall = wall
+        self._on_pass = on_pass
+        self._timeout = first.query_timeout_ms / 1000
+        self._references = first.references
+        least = first.token_threshold * _BYTES_PER_TOKEN
+        if first.large_text_tokens is not None:
+            least = min(least, first.large_text_tokens * _BYTES_PER_TOKEN)
+        if first.max_result_bytes:
+            least = min(least, first.max_result_bytes)
+        self._least_bytes = int(least)
+        self._max_result_bytes = first.max_result_bytes
+        self._large_text = first.large_text_tokens is not None
+
+    # ------------------------------------------------------------ before the call
+
+    def has_work_before(self, route: Route, arguments: Payload) -> bool:
+        """Tell whether a call has to be prepared; asked of every call, so it only looks at bytes."""
+        raw = bytes(arguments)
+        if self._references and _REFERENCE_MARK in raw:
+            return True
+        return self._server(route.server).project and carries_projection(raw)
+
+    async def prepare(self, route: Route, arguments: bytes) -> Prepared | bytes:
+        """Put values in for references and take ``_loom`` out; bytes are the error result that says why not."""
+        projection: Projection | None = None
+        if self._server(route.server).project:
+            try:
+                arguments, projection = split_projection(arguments)
+            except msgspec.ValidationError as error:
+                return _refused(f"`_loom`: {error}", "It takes {sql} or {select?, limit?}.")
+        if not self._references or _REFERENCE_MARK not in arguments:
+            return Prepared(arguments, projection)
+        return await self._substitute(arguments, projection)
+
+    async def _substitute(self, arguments: bytes, projection: Projection | None) -> Prepared | bytes:
+        references = find_references(arguments)
+        values: dict[tuple[str | int, ...], bytes] = {}
+        left = _MOST_VALUE_BYTES
+        for reference in references:
+            if reference.complaint is not None:
+                return _refused(reference.complaint, 'A reference is {"$loom": "SELECT …"} or {ref, row, column}.')
+            op = Value(
+                sql=reference.sql,
+                ref=reference.ref,
+                row=reference.row,
+                column=reference.column,
+                max_bytes=left,
+            )
+            try:
+                reply = await self._store.ask(op, timeout=self._timeout)
+            except StoreLost as error:
+                return tool_error(Refusal(code="store_lost", what=str(error)))
+            if not isinstance(reply, Done):
+                return tool_error(reply) if isinstance(reply, Refusal) else _refused(reply.reason, "")
+            values[reference.path] = reply.texts[0]
+            left -= len(reply.texts[0])
+        return Prepared(substitute(arguments, values), projection, substituted=bool(values))
+
+    # ------------------------------------------------------------ after the call
+
+    def wants(self, route: Route, raw: Payload, after: object | None) -> bool:
+        """Tell whether a result is worth a look by the store; asked of every result."""
+        if after is not None:
+            return True
+        size = len(raw)
+        if size < self._least_bytes:
+            return False
+        if self._policy(route).tables or self._large_text:
+            return True
+        return bool(self._max_result_bytes) and size > self._max_result_bytes
+
+    async def replace(
+        self, route: Route, arguments: bytes | None, raw: bytes, session: str, after: object | None
+    ) -> bytes | None:
+        """Return the result that goes up instead of ``raw``; None: ``raw`` goes up as it is."""
+        if isinstance(after, Projection):
+            return await self._project(raw, after)
+        try:
+            reply = await self._store.ask(self._take(route, arguments, raw, session), timeout=self._timeout)
+        except StoreLost:
+            self._on_pass("store_lost")
+            return None
+        if isinstance(reply, Done):
+            answer = tool_result(reply)
+            if len(answer) < len(raw):
+                return answer
+            self._on_pass("not_smaller")
+        else:
+            self._on_pass(reply.reason if isinstance(reply, Pass) else reply.code)
+        return None
+
+    def _take(self, route: Route, arguments: bytes | None, raw: bytes, session: str) -> Take:
+        policy = self._policy(route)
+        shown, scalars = redact_arguments(arguments, denied=policy.denied)
+        server = self._server(route.server)
+        return Take(
+            result=raw,
+            provenance=Provenance(
+                server=server.original or server.name,
+                tool=route.tool.name,
+                created_at=_iso(self._wall()),
+                args=shown,
+            ),
+            alias=fold(f"{server.name}_{route.tool.name}"),
+            alias_args={} if policy.denied else scalars,
+            session=session,
+            text_only=not policy.tables,
+        )
+
+    async def _project(self, raw: bytes, projection: Projection) -> bytes | None:
+        op = Project(result=raw, sql=projection.sql, select=projection.select, limit=projection.limit)
+        try:
+            reply = await self._store.ask(op, timeout=self._timeout)
+        except StoreLost:
+            self._on_pass("store_lost")
+            return None
+        if isinstance(reply, Done):
+            return tool_result(reply)
+        self._on_pass(reply.reason if isinstance(reply, Pass) else reply.code)
+        return with_note(raw, _why_not(reply))
+
+    def _policy(self, route: Route) -> ToolPolicy:
+        return tool_policy(self._config(), self._server(route.server), route.tool.name)
+
+
+def with_note(raw: bytes, note: str) -> bytes:
+    """Add a text block to a result that goes up otherwise as it is; an unreadable one is left alone."""
+    members = decode_members(raw)
+    blocks = decode_elements(members["content"]) if members and "content" in members else None
+    if members is None or blocks is None:
+        return raw
+    block = msgspec.json.encode({"type": "text", "text": note})
+    return encode_members({**members, "content": b"[%b]" % b",".join([*map(bytes, blocks), block])})
+
+
+def _why_not(reply: Pass | Refusal) -> str:
+    if isinstance(reply, Pass):
+        return f"loom: `_loom` was not applied: no table was found in this result ({reply.reason})."
+    return f"loom: `_loom` was not applied: {reply.what}. {reply.advice}".rstrip()
+
+
+def _refused(what: str, advice: str) -> bytes:
+    return tool_error(
+        Refusal(code="invalid_arguments", what=what, advice=f"{advice} The call was not sent.".strip())
+    )
+
+
+def _iso(at: float) -> str:
+    moment = datetime.fromtimestamp(at, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

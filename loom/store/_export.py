@@ -1,0 +1,123 @@
+"""Exports: one streamed scan of a sealed engine, written by loom into one folder, whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from loom.store._export_columnar import columnar_terms, needs_pyarrow, write_columnar
+from loom.store._export_path import NewFile, base_name
+from loom.store._export_text import csv_header, csv_row, json_row, write_lines
+from loom.store._export_xlsx import CellTooLong, TooManyRows, write_xlsx
+from loom.store._messages import ExportFormat, Refusal
+from loom.store._query import ResultColumn, quote
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from duckdb import DuckDBPyConnection
+
+_EXTRAS = {"parquet": "arrow", "arrow": "arrow", "xlsx": "xlsx"}
+
+
+class ExportSource(msgspec.Struct, frozen=True, kw_only=True):
+    """What is exported: ``sql`` stands in FROM, a quoted name or a SELECT in brackets."""
+
+    sql: str
+    columns: tuple[ResultColumn, ...]
+    name: str
+    params: Any = None  # Any: as the query takes them
+
+    def execute(self, cursor: DuckDBPyConnection, terms: str) -> None:
+        """Scan it; names that a result has twice have been made unique, and are given to it here."""
+        names = ", ".join(quote(column.name) for column in self.columns)
+        statement = f"SELECT {terms} FROM {self.sql} AS exported({names})"
+        if self.params is None:
+            cursor.execute(statement)
+        else:
+            cursor.execute(statement, self.params)
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that was written."""
+
+    path: str
+    rows: int
+    bytes: int
+
+
+def export(
+    cursor: DuckDBPyConnection,
+    source: ExportSource,
+    *,
+    kind: ExportFormat,
+    folder: str,
+    filename: str | None,
+    overwrite: bool,
+    raw: bool,
+) -> Exported | Refusal:
+    """Write a file; ``cursor`` is in a read-only transaction. Nothing is left behind when it is refused.
+
+    Raises:
+        duckdb.Error: the scan failed.
+    """
+    try:
+        with NewFile(Path(folder)) as new:
+            rows = _write(cursor, source, new.file, kind, raw=raw)
+            name = base_name(filename or source.name, kind)
+            path, size = new.keep(name, overwrite=overwrite)
+    except ModuleNotFoundError:
+        return Refusal(
+            code="extra_missing",
+            what=f"{kind} needs a package that is not installed",
+            advice=f"Install it with pip install 'loomd[{_EXTRAS[kind]}]', or export csv, json or jsonl.",
+        )
+    except TooManyRows:
+        return Refusal(
+            code="too_many_rows", what="a sheet holds at most 1,048,575 rows", advice="Export csv or parquet."
+        )
+    except CellTooLong:
+        return Refusal(
+            code="cell_too_long", what="a cell of a sheet holds at most 32,766 characters", advice="Export csv."
+        )
+    except OSError as error:
+        return _refusal(error, folder)
+    return Exported(path=str(path), rows=rows, bytes=size)
+
+
+def _refusal(error: OSError, folder: str) -> Refusal:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Refusal(code="disk_full", what="the disk is full; nothing was written", advice="Make room.")
+    return Refusal(
+        code="not_written",
+        what=f"nothing can be written to exportDir {folder}: {error.strerror or error}",
+        advice="Name another folder as exportDir in loom's configuration.",
+    )
+
+
+def _write(
+    cursor: DuckDBPyConnection, source: ExportSource, out: BinaryIO, kind: ExportFormat, *, raw: bool
+) -> int:
+    columns = source.columns
+    if kind == "csv":
+        source.execute(cursor, csv_row(columns, raw=raw))
+        out.write(f"{csv_header(columns, raw=raw)}\r\n".encode())
+        return write_lines(cursor, out, between="\r\n", after="\r\n")
+    if kind == "jsonl":
+        source.execute(cursor, json_row(columns))
+        return write_lines(cursor, out, between="\n", after="\n")
+    if kind == "json":
+        source.execute(cursor, json_row(columns))
+        out.write(b"[\n")
+        rows = write_lines(cursor, out, between=",\n", after="\n")
+        out.write(b"]\n")
+        return rows
+    if kind == "xlsx":
+        source.execute(cursor, "*")
+        return write_xlsx(cursor, out, columns, raw=raw)
+    needs_pyarrow()
+    source.execute(cursor, columnar_terms(cursor, source))
+    return write_columnar(cursor, out, parquet=kind == "parquet")

@@ -1,0 +1,200 @@
+"""From a tool's result to datasets and an envelope, or to a reason why it goes up untouched.
+
+All or nothing: when a step fails, or the envelope does not pay, what was made so far is dropped again and the
+result passes. Runs on the writer thread, outside the write lock until there is something to write.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from loom.store._messages import Done, Pass, Refusal, Reply, Take
+from loom.tabular import (
+    Columns,
+    Found,
+    Limits,
+    Passed,
+    build_columns,
+    estimate_tokens,
+    estimate_tokens_bytes,
+    find_tables,
+)
+
+if TYPE_CHECKING:
+    from loom.store._desk import Desk
+    from loom.store._model import Dataset
+    from loom.store._runner import Control
+    from loom.tabular import Table
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+
+
+class ResultView(
+    msgspec.Struct, rename={"is_error": "isError", "structured": "structuredContent", "meta": "_meta"}
+):
+    """What has to be known of a result before its rows are looked for."""
+
+    content: list[_Block] = []  # msgspec copies an empty default
+    structured: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    is_error: bool = False
+    meta: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def tokens(self) -> int:
+        """Estimated tokens of all text and of the structured content."""
+        total = sum(estimate_tokens(block.text) for block in self.content)
+        if self.structured is not msgspec.UNSET:
+            total += estimate_tokens_bytes(bytes(self.structured))
+        return total
+
+    @property
+    def only_text(self) -> bool:
+        """Whether every block is of type text."""
+        return all(block.type == "text" for block in self.content)
+
+    @property
+    def raw_meta(self) -> bytes | None:
+        """``_meta`` as it came."""
+        return bytes(self.meta) if self.meta is not msgspec.UNSET else None
+
+
+_VIEW = msgspec.json.Decoder(ResultView)
+
+
+def view_result(result: bytes) -> ResultView | None:
+    """Read a result as far as needed; None when it is no readable CallToolResult."""
+    try:
+        return _VIEW.decode(result)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def take(desk: Desk, op: Take, control: Control) -> Reply:
+    """Make datasets of a result, or say why it passes. Nothing is left behind when it passes."""
+    view = view_result(op.result)
+    if view is None:
+        return Pass("unreadable")
+    if view.is_error:
+        return Pass("is_error")
+    if not view.only_text:
+        return Pass("not_text")
+    tokens = view.tokens
+    if tokens < desk.settings.token_threshold:
+        return Pass("small")
+    reason = "off"
+    if not op.text_only:
+        reply = _take_tables(desk, op, control, view, tokens)
+        if not isinstance(reply, Pass):
+            return reply
+        reason = reply.reason
+    return _take_text(desk, op, view, tokens) or Pass(reason)
+
+
+def limits_of(desk: Desk) -> Limits:
+    """Return the caps of one result."""
+    settings = desk.settings
+    return Limits(max_columns=settings.max_columns, max_rows=settings.max_rows, max_bytes=settings.max_bytes)
+
+
+def _take_tables(desk: Desk, op: Take, control: Control, view: ResultView, tokens: int) -> Reply:
+    limits = limits_of(desk)
+    found = find_tables(op.result, limits)
+    if isinstance(found, Passed):
+        return Pass(found.reason)
+    typed: list[tuple[Table, Columns]] = []
+    for table in found.tables:
+        columns = build_columns(table, limits)
+        if isinstance(columns, Passed):
+            return Pass(columns.reason)
+        typed.append((table, columns))
+    if control.stopped:
+        return Pass("out_of_time")
+    made: list[Dataset] = []
+    try:
+        reply = _ingest(desk, op, found, typed, tokens, made)
+        if isinstance(reply, Done):
+            done = msgspec.structs.replace(reply, meta=view.raw_meta)
+            made_before, made = made, []
+            return _noted(done, made_before, control)
+        return reply
+    finally:
+        for dataset in made:
+            desk.forget(dataset.ref)
+
+
+def _noted(done: Done, made: list[Dataset], control: Control) -> Done:
+    for dataset in made:
+        control.made[dataset.ref] = dataset.rows
+    return done
+
+
+def _ingest(
+    desk: Desk, op: Take, found: Found, typed: list[tuple[Table, Columns]], tokens: int, made: list[Dataset]
+) -> Done | Pass:
+    """Write all tables; ``made`` is filled as it goes, for whoever has to take it back."""
+    for number, (_, columns) in enumerate(typed):
+        main = number == 0
+        dataset = desk.registry.add_table(
+            columns,
+            provenance=msgspec.structs.replace(op.provenance, source=found.source),
+            alias=op.alias if main else None,
+            alias_args=op.alias_args if main else {},
+            session=op.session,
+            context=found.context if main else {},
+            original_tokens=tokens if main else 0,
+        )
+        if isinstance(dataset, Refusal):
+            return Pass(dataset.code)
+        made.append(dataset)
+    refs = tuple(dataset.ref for dataset in made)
+    for dataset in made:
+        desk.registry.set_also_in(dataset.ref, tuple(ref for ref in refs if ref != dataset.ref))
+    envelope = desk.envelope(made[0], original_tokens=tokens)
+    if envelope is None:
+        return Pass("context_too_large")
+    structured = envelope if desk.settings.structured else None
+    cost = estimate_tokens_bytes(envelope) * (2 if structured else 1)
+    if cost >= tokens:
+        return Pass("not_smaller")
+    return Done(texts=(envelope,), structured=structured, refs=refs)
+
+
+def _take_text(desk: Desk, op: Take, view: ResultView, tokens: int) -> Reply | None:
+    """Keep what is no table and too large to go up whole; None when it may go up."""
+    settings = desk.settings
+    too_large = bool(settings.max_result_bytes) and len(op.result) > settings.max_result_bytes
+    too_long = settings.large_text_tokens is not None and tokens > settings.large_text_tokens
+    if not too_large and not too_long:
+        return None
+    text = _whole_text(view)
+    dataset = desk.registry.add_text(
+        text,
+        provenance=op.provenance,
+        session=op.session,
+        original_tokens=tokens,
+    )
+    if isinstance(dataset, Refusal):
+        return Pass(dataset.code)
+    envelope = desk.text_envelope(dataset, text)
+    return Done(texts=(envelope,), refs=(dataset.ref,), meta=view.raw_meta)
+
+
+def _whole_text(view: ResultView) -> str:
+    """Return all text of a result, and its structured content where the text does not say the same."""
+    text = "\n".join(block.text for block in view.content)
+    if view.structured is msgspec.UNSET:
+        return text
+    structured = bytes(view.structured).decode()
+    return text if _same_json(text, structured) else f"{text}\n{structured}".strip()
+
+
+def _same_json(text: str, structured: str) -> bool:
+    try:
+        return text == structured or msgspec.json.decode(text) == msgspec.json.decode(structured)
+    except (msgspec.DecodeError, RecursionError):
+        return False

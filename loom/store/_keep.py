@@ -1,0 +1,116 @@
+"""Query results that are kept: too large to show, or asked for. Types are those of the cursor's description."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from loom.store._arrow import INCOMING, array_of, handed_over, is_native, term
+from loom.store._cells import cell
+from loom.store._messages import Done, EngineSettings, Materialize, Query, Refusal, Reply
+from loom.store._model import ColumnInfo, Provenance
+from loom.store._query import Selected, quote, render_inline
+from loom.store._registry import Made
+from loom.tabular import estimate_tokens_bytes
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from loom.store._desk import Desk
+    from loom.store._runner import Control
+
+_ASKED_FOR = 10  # times the threshold: who wrote a LIMIT wants to see the rows
+_SQL_SHOWN = 500
+
+
+def too_large_to_show(selected: Selected, settings: EngineSettings, *, asked_for: bool) -> bool | Refusal:
+    """Tell whether a result becomes a dataset; a refusal when it is above what a query may give at all.
+
+    ``asked_for`` says that the query has a LIMIT of its own: then ten times the threshold go up.
+    """
+    most = settings.token_threshold * (_ASKED_FOR if asked_for else 1)
+    looked_at = selected.rows[: most // 2 + 1]  # a row takes more than two tokens
+    body = render_inline(msgspec.structs.replace(selected, rows=looked_at))
+    whole = len(looked_at) == len(selected.rows)
+    if whole and estimate_tokens_bytes(body) <= most:
+        return False
+    size = len(body) * len(selected.rows) // max(1, len(looked_at))
+    if size > settings.max_query_bytes:
+        return Refusal(
+            code="too_many_bytes",
+            what=f"the result has about {size:,} bytes, and maxQueryBytes is {settings.max_query_bytes:,}",
+            advice="Nothing was kept. Add LIMIT, select fewer columns, or aggregate.",
+        )
+    return True
+
+
+def keep_select(desk: Desk, selected: Selected, op: Query | Materialize, control: Control) -> Reply:
+    """Make a dataset of a result and answer with its envelope."""
+    asked = isinstance(op, Materialize)
+    original = estimate_tokens_bytes(render_inline(selected)) if asked or len(selected.rows) < 50_000 else None
+    tokens = original if original is not None else _extrapolated(selected)
+    provenance = Provenance(
+        server="loom",
+        tool="materialize" if asked else "query",
+        created_at=_iso(desk.now()),
+        args=msgspec.json.encode({"sql": op.sql[:_SQL_SHOWN]}),
+    )
+
+    def fill(connection: DuckDBPyConnection, name: str) -> Made:
+        size = write_rows(connection, name, selected)
+        columns = tuple(ColumnInfo(name=c.name, path="", type=c.type) for c in selected.columns)
+        return Made(columns, len(selected.rows), size)
+
+    parts = ("view", op.name) if isinstance(op, Materialize) else ("query",)
+    dataset = desk.registry.add_from(
+        parts, fill, provenance=provenance, session=op.session, implicit=not asked, pinned=asked
+    )
+    if isinstance(dataset, Refusal):
+        return dataset
+    envelope = desk.envelope(dataset, original_tokens=tokens, persisted=desk.persistent if asked else None)
+    if envelope is None:
+        desk.forget(dataset.ref)
+        return Refusal(
+            code="too_large", what="the result is too large to be described", advice="Select fewer columns."
+        )
+    control.made[dataset.ref] = dataset.rows
+    return Done(texts=(envelope,), refs=(dataset.ref,))
+
+
+def _extrapolated(selected: Selected) -> int:
+    some = msgspec.structs.replace(selected, rows=selected.rows[:10_000])
+    return estimate_tokens_bytes(render_inline(some)) * len(selected.rows) // 10_000
+
+
+def write_rows(connection: DuckDBPyConnection, name: str, selected: Selected) -> int:
+    """Create a table with the types of the result and fill it; return about the bytes that went over."""
+    definitions = ", ".join(f"{quote(column.name)} {column.type}" for column in selected.columns)
+    connection.execute(f"CREATE TABLE {quote(name)} ({definitions})")
+    if not selected.rows:
+        return 0
+    columns = zip(selected.columns, zip(*selected.rows, strict=True), strict=True)
+    arrays = [
+        array_of(values if is_native(column.type) else [_text(value) for value in values], column.type)
+        for column, values in columns
+    ]
+    terms = ", ".join(term(position, column.type) for position, column in enumerate(selected.columns))
+    with handed_over(connection, arrays) as size:
+        connection.execute(f"INSERT INTO {quote(name)} SELECT {terms} FROM {INCOMING}")
+    return size
+
+
+def _text(value: Any) -> str | None:  # Any: a value of the engine's client
+    """Return what the engine reads back as the same value."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value
+    shown = cell(value)
+    return shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()
+
+
+def _iso(at: float) -> str:
+    moment = datetime.fromtimestamp(at, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

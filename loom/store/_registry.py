@@ -1,0 +1,350 @@
+"""All datasets of one engine: their making, their names, their budget, and what has become of those that are gone.
+
+Whatever changes something holds the engine's write lock. Readers take copies of small dicts, which is safe at any
+time. A table and its row in the file's own books are written in one transaction: after a crash both are there, or
+neither.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import msgspec
+
+from loom.store._aliases import Aliases
+from loom.store._ingest import TEXT_COLUMNS, create_table, create_text_table
+from loom.store._messages import Refusal
+from loom.store._model import ColumnInfo, Dataset, LossReason, Lost, Provenance
+from loom.store._naming import dataset_name, number_of
+from loom.store._query import quote, refusal_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from loom.store._engine import Engine
+    from loom.store._messages import EngineSettings
+    from loom.store._persist import Books
+    from loom.tabular import Columns
+
+MOST_LOST = 10_000
+_FILE_SHARE = 3  # a file holds a table in about a third of the bytes that are handed over
+_TEXT_INFO = (
+    ColumnInfo(name=TEXT_COLUMNS[0], path="$.line", type="BIGINT"),
+    ColumnInfo(name=TEXT_COLUMNS[1], path="$.start", type="BIGINT"),
+    ColumnInfo(name=TEXT_COLUMNS[2], path="$.text", type="VARCHAR"),
+)
+
+
+class Made(msgspec.Struct, frozen=True):
+    """What a function that fills a new table tells of it."""
+
+    columns: tuple[ColumnInfo, ...]
+    rows: int
+    raw_bytes: int = 0
+
+
+class Registry:
+    """The datasets of one engine."""
+
+    def __init__(
+        self, engine: Engine, settings: EngineSettings, *, now: Callable[[], float], books: Books | None = None
+    ) -> None:
+        self._engine = engine
+        self._budget = settings.budget_bytes
+        self._now = now
+        self._books = books
+        self.aliases = Aliases(engine)
+        self._datasets: dict[str, Dataset] = {}
+        self._lost: dict[str, Lost] = {lost.ref: lost for lost in settings.lost}
+        self._uses = 0
+        self.news: deque[Lost] = deque()
+        """What went since the last look; whoever asks takes it out."""
+        if books is not None:
+            self._restore(books)
+        self._last = max([0, *map(number_of, self._datasets), *map(number_of, self._lost)])
+
+    def _restore(self, books: Books) -> None:
+        for dataset in books.datasets():
+            self._datasets[dataset.ref] = dataset
+            self._lost.pop(dataset.ref, None)
+            self._uses = max(self._uses, dataset.used_at)
+            if dataset.alias is not None:
+                self.aliases.add(dataset.alias, dataset)
+        for lost in books.lost():
+            self._lost.setdefault(lost.ref, lost)
+
+    # ------------------------------------------------------------ making
+
+    def add_table(
+        self,
+        columns: Columns,
+        *,
+        provenance: Provenance,
+        alias: str | None = None,
+        alias_args: Mapping[str, Any] | None = None,  # Any: JSON scalars
+        session: str = "stdio",
+        context: Mapping[str, Any] | None = None,  # Any: JSON
+        original_tokens: int = 0,
+    ) -> Dataset | Refusal:
+        """Keep typed columns as a new dataset; nothing is left when it is refused."""
+
+        def fill(connection: duckdb.DuckDBPyConnection, name: str) -> Made:
+            raw_bytes = create_table(connection, name, columns)
+            return Made(tuple(_info(column) for column in columns.columns), columns.row_count, raw_bytes)
+
+        return self._add(
+            (provenance.server, provenance.tool),
+            fill,
+            provenance=provenance,
+            alias=alias,
+            alias_args=dict(alias_args or {}),
+            session=session,
+            context=dict(context or {}),
+            original_tokens=original_tokens,
+        )
+
+    def add_from(
+        self,
+        parts: tuple[str, ...],
+        fill: Callable[[duckdb.DuckDBPyConnection, str], Made],
+        *,
+        provenance: Provenance,
+        session: str = "stdio",
+        implicit: bool = False,
+        pinned: bool = False,
+    ) -> Dataset | Refusal:
+        """Keep what ``fill`` writes into a table of the name it is given; ``parts`` make that name."""
+        return self._add(parts, fill, provenance=provenance, session=session, implicit=implicit, pinned=pinned)
+
+    def add_text(
+        self, text: str, *, provenance: Provenance, session: str = "stdio", original_tokens: int = 0
+    ) -> Dataset | Refusal:
+        """Keep a long text, one row a line."""
+
+        def fill(connection: duckdb.DuckDBPyConnection, name: str) -> Made:
+            raw_bytes = create_text_table(connection, name, text)
+            return Made(_TEXT_INFO, text.count("\n") + 1, raw_bytes)
+
+        return self._add(
+            (provenance.server, provenance.tool),
+            fill,
+            provenance=provenance,
+            session=session,
+            original_tokens=original_tokens,
+            kind="text",
+        )
+
+    def _add(
+        self,
+        parts: tuple[str, ...],
+        fill: Callable[[duckdb.DuckDBPyConnection, str], Made],
+        *,
+        alias: str | None = None,
+        **fields: Any,  # Any: fields of Dataset
+    ) -> Dataset | Refusal:
+        with self._engine.write_lock:
+            name = self._next_name(parts)
+            root = self._engine.root
+            held_before = self._held()
+            root.execute("BEGIN TRANSACTION")
+            try:
+                made = fill(root, name)
+                size = self._size(held_before, made)
+                if size > self._budget:
+                    root.execute("ROLLBACK")
+                    return _over_budget(size, self._budget)
+                dataset = self._dataset(name, made, size, alias, fields)
+                if self._books is not None:
+                    self._books.put(root, dataset)
+                root.execute("COMMIT")
+            except duckdb.Error as error:
+                self._roll_back()
+                return refusal_of(error)
+            except BaseException:
+                self._roll_back()
+                raise
+            self._datasets[name] = dataset
+            if dataset.alias is not None:
+                self.aliases.add(dataset.alias, dataset)
+            self._evict(but=name)
+            return dataset
+
+    def _roll_back(self) -> None:
+        try:
+            self._engine.root.execute("ROLLBACK")
+        except duckdb.Error:
+            return  # it was rolled back by what is being reported
+
+    def _dataset(
+        self, name: str, made: Made, size: int, alias: str | None, fields: dict[str, Any]
+    ) -> Dataset:  # Any: as in _add
+        self._uses += 1
+        known = self._datasets.keys()
+        return Dataset(
+            ref=name,
+            kind=fields.pop("kind", "table"),
+            rows=made.rows,
+            columns=made.columns,
+            created_at=self._now(),
+            used_at=self._uses,
+            bytes=size,
+            alias=self.aliases.choose(alias, known) if alias is not None else None,
+            **fields,
+        )
+
+    def _next_name(self, parts: tuple[str, ...]) -> str:
+        taken = self.aliases.names()
+        while True:
+            self._last += 1
+            name = dataset_name(parts, self._last)
+            if name not in self._datasets and name not in self._lost and name not in taken:
+                return name
+
+    # ------------------------------------------------------------ looking
+
+    def get(self, ref: str) -> Dataset | Lost | None:
+        """Return a dataset by its name or by the view over it; what is gone as ``Lost``."""
+        name = ref.strip().strip('"').lower()
+        dataset = self._datasets.get(name)
+        if dataset is not None:
+            return dataset
+        members = self.aliases.members(name)
+        if members:
+            return self._datasets.get(members[-1])
+        return self._lost.get(name)
+
+    def datasets(self) -> list[Dataset]:
+        """Return all datasets, the newest last."""
+        return list(self._datasets.values())
+
+    def names(self) -> Mapping[str, str]:
+        """Return what a query may read: lower-cased names of datasets and views, and their real names."""
+        return {**{ref: ref for ref in list(self._datasets)}, **self.aliases.names()}
+
+    def gone(self, ref: str) -> Lost | None:
+        """Return when and why a dataset went."""
+        return self._lost.get(ref.lower())
+
+    def use(self, tables: Iterable[str]) -> list[str]:
+        """Count a use of what a query reads, and return the notes that belong to its answer."""
+        views = self.aliases.names()
+        notes: list[str] = []
+        with_members: list[str] = []
+        for table in tables:
+            if table in views:
+                with_members += self.aliases.members(table)
+                note = self.aliases.note(table)
+                notes += [note] if note else []
+            else:
+                with_members.append(table)
+        for ref in with_members:
+            dataset = self._datasets.get(ref)
+            if dataset is not None:
+                self._uses += 1
+                dataset.used_at = self._uses
+        return notes
+
+    def usage(self) -> int:
+        """Return the bytes that all datasets hold."""
+        return self._held() if self._books is None else sum(each.bytes for each in self.datasets())
+
+    # ------------------------------------------------------------ changing
+
+    def set_also_in(self, ref: str, refs: tuple[str, ...]) -> None:
+        """Note which other datasets came from the same result."""
+        if not refs:
+            return
+        with self._engine.write_lock:
+            dataset = self._datasets[ref]
+            dataset.also_in = refs
+            self._keep(dataset)
+
+    def drop(self, ref: str, reason: LossReason = "dropped") -> Dataset | None:
+        """Drop a dataset, pinned or not; None when there is none of that name."""
+        with self._engine.write_lock:
+            dataset = self._datasets.get(ref)
+            if dataset is None:
+                return None
+            lost = Lost(ref, reason, self._now(), dataset.rows)
+            self._remove(dataset, lost)
+            return dataset
+
+    def discard(self, ref: str) -> None:
+        """Take back a dataset that nobody has heard of: it leaves no trace."""
+        with self._engine.write_lock:
+            dataset = self._datasets.get(ref)
+            if dataset is not None:
+                self._remove(dataset, None)
+
+    def _remove(self, dataset: Dataset, lost: Lost | None) -> None:
+        root = self._engine.root
+        root.execute("BEGIN TRANSACTION")
+        try:
+            root.execute(f"DROP TABLE IF EXISTS {quote(dataset.ref)} CASCADE")
+            if self._books is not None:
+                self._books.remove(root, dataset.ref, lost)
+            root.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+        del self._datasets[dataset.ref]
+        self.aliases.remove(dataset, unheard_of=lost is None)
+        if lost is not None:
+            self._lost[dataset.ref] = lost
+            self.news.append(lost)
+            while len(self._lost) > MOST_LOST:
+                del self._lost[next(iter(self._lost))]
+
+    def _keep(self, dataset: Dataset) -> None:
+        if self._books is not None:
+            self._books.put(self._engine.root, dataset)
+
+    # ------------------------------------------------------------ the budget
+
+    def _evict(self, *, but: str) -> None:
+        """Drop until the budget holds: query results that nobody asked for first, then the least recently used."""
+        evicted = False
+        while self.usage() > self._budget:
+            candidates = [each for each in self.datasets() if not each.pinned and each.ref != but]
+            if not candidates:
+                break
+            victim = min(candidates, key=lambda each: (not each.implicit, each.used_at))
+            self.drop(victim.ref, "evicted")
+            evicted = True
+        if evicted and self._books is not None:
+            self._engine.root.execute("CHECKPOINT")
+
+    def _held(self) -> int:
+        if self._books is not None:
+            return 0
+        (held,) = self._engine.root.execute(
+            "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory() "
+            "WHERE tag = 'IN_MEMORY_TABLE'"
+        ).fetchone() or (0,)
+        return int(held)
+
+    def _size(self, held_before: int, made: Made) -> int:
+        if self._books is not None:
+            return made.raw_bytes // _FILE_SHARE
+        return max(0, self._held() - held_before)
+
+
+def _over_budget(size: int, budget: int) -> Refusal:
+    return Refusal(
+        code="over_budget",
+        what=f"the dataset alone would hold {size:,} bytes, and memoryBudgetBytes is {budget:,}",
+        advice="Ask for fewer rows or columns, or raise memoryBudgetBytes.",
+    )
+
+
+def _info(column: Any) -> ColumnInfo:  # Any: a Column, whose other fields are the same
+    return ColumnInfo(
+        name=column.name,
+        path=column.path,
+        type=column.type,
+        json=column.json,
+        form=column.form,
+        lacking=column.lacking,
+    )

@@ -1,0 +1,353 @@
+"""What the engine worker does with each question.
+
+One object per engine. ``execute`` is called from several threads: writes come from one of them, and whatever
+changes the registry holds the engine's write lock. Reads run on cursors of their own, which their ``Control`` can
+interrupt.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, assert_never
+
+import duckdb
+import msgspec
+
+from loom.store import _files, _intake, _project
+from loom.store._describe import describe, list_page
+from loom.store._desk import Desk
+from loom.store._engine import Engine
+from loom.store._export import ExportSource, export
+from loom.store._hints import Sketches
+from loom.store._keep import keep_select, too_large_to_show
+from loom.store._messages import (
+    Describe,
+    Done,
+    Drop,
+    Export,
+    ListDatasets,
+    Materialize,
+    Op,
+    Project,
+    Query,
+    Read,
+    Refusal,
+    Reply,
+    Take,
+    Value,
+)
+from loom.store._model import Dataset, Lost
+from loom.store._query import (
+    Refused,
+    ResultColumn,
+    quote,
+    reading,
+    refusal_of,
+    render_inline,
+    run,
+    select,
+    too_many,
+)
+from loom.store._read import find_column, read
+from loom.store._registry import Registry
+from loom.store._value import render_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from loom.store._guard import Checked
+    from loom.store._messages import EngineSettings
+    from loom.store._runner import Control
+
+_CLEANED = ("secrets", "spill")
+
+
+class Service:
+    """Everything that one engine can be asked."""
+
+    def __init__(self, settings: EngineSettings, *, now: Callable[[], float]) -> None:
+        """Open the engine, or the store file, and prove that it is sealed.
+
+        Raises:
+            EngineUnsafe: it is not.
+            OSError, duckdb.Error: it cannot be opened.
+        """
+        self._open: _files.OpenStore | None = None
+        if settings.store_folder is not None:
+            self._open = _files.acquire(settings, Path(settings.store_folder))
+            engine, books = self._open.engine, self._open.books
+        else:
+            engine, books = Engine.open(settings), None
+        self._books = books
+        self._settings = settings
+        self._engine = engine
+        self._registry = Registry(engine, settings, now=now, books=books)
+        self._desk = Desk(settings, engine, self._registry, Sketches(), now)
+        self._now = now
+
+    def rows_by_ref(self) -> dict[str, int]:
+        """Return the datasets that were found in the file."""
+        return {dataset.ref: dataset.rows for dataset in self._registry.datasets()}
+
+    def breathe(self) -> None:
+        """Do what was left for idle time. Called after each answer."""
+
+    def close(self) -> None:
+        """Close the engine; a file is checkpointed by that."""
+        if self._open is not None:
+            self._open.close()
+        else:
+            self._engine.close()
+
+    def execute(self, op: Op, control: Control) -> Reply:
+        """Answer one question. What the engine refuses is a refusal.
+
+        Raises:
+            EngineBroken: the engine cannot be relied upon any more.
+        """
+        try:
+            return self._answer(op, control)
+        except Refused as refused:
+            return refused.refusal
+        except duckdb.Error as error:
+            return refusal_of(error, control)
+        except MemoryError:
+            return Refusal(
+                code="out_of_memory", what="the engine's process ran out of memory", advice="Ask for less."
+            )
+        finally:
+            while self._registry.news:
+                lost = self._registry.news.popleft()
+                self._desk.sketches.remove(lost.ref)
+                control.gone.append(lost)
+
+    def _answer(self, op: Op, control: Control) -> Reply:
+        match op:
+            case Take():
+                return _intake.take(self._desk, op, control)
+            case Query():
+                return self._query(op, control)
+            case Materialize():
+                return self._materialize(op, control)
+            case Describe():
+                return self._describe(op, control)
+            case ListDatasets():
+                return self._list(op)
+            case Drop():
+                return self._drop(op)
+            case Read():
+                return self._read(op, control)
+            case Export():
+                return self._export(op, control)
+            case Value():
+                return self._value(op, control)
+            case Project():
+                return _project.project(self._desk, op, control)
+            case _:
+                assert_never(op)
+
+    # ------------------------------------------------------------ queries
+
+    def _checked(self, sql: str, params: Any) -> Checked:  # Any: JSON
+        """Let the guard judge, count the use, and make the views that the statement reads.
+
+        Raises:
+            Refused: the guard does not let it through.
+        """
+        checked = self._engine.guard.check(sql, self._registry.names(), params)
+        if isinstance(checked, Refusal):
+            raise Refused(self._explained(checked))
+        views = self._registry.aliases.names()
+        self._registry.aliases.refresh(table for table in checked.tables if table in views)
+        return checked
+
+    def _explained(self, refusal: Refusal) -> Refusal:
+        """Say of an unknown dataset when and why it went."""
+        if refusal.code != "unknown_table":
+            return refusal
+        lost = self._registry.gone(refusal.what.rpartition(" ")[2])
+        return refusal if lost is None else self._gone(lost)
+
+    def _query(self, op: Query, control: Control) -> Reply:
+        outcome, rows = "refused", None
+        checked: Checked | None = None
+        try:
+            checked = self._checked(op.sql, op.params)
+            notes = self._registry.use(checked.tables)
+            reply, rows = self._run_query(op, checked, control, notes)
+            outcome = reply.code if isinstance(reply, Refusal) else "ok"
+            return reply
+        except Refused as refused:
+            outcome = refused.refusal.code
+            raise
+        finally:
+            if self._books is not None:
+                self._books.log(self._now(), op.sql, checked.tables if checked else (), rows, outcome, op.session)
+
+    def _run_query(
+        self, op: Query, checked: Checked, control: Control, notes: list[str]
+    ) -> tuple[Reply, int | None]:
+        cap = self._settings.max_query_rows
+        most = cap if op.limit is None else min(cap, max(0, op.limit))
+        selected = select(self._engine, checked, control, params=op.params, most_rows=most)
+        if len(selected.rows) > most:
+            if op.limit is None or op.limit > cap:
+                return too_many(len(selected.rows), cap), None
+            del selected.rows[most:]
+        rows = len(selected.rows)
+        asked_for = op.limit is not None or checked.limited
+        large = too_large_to_show(selected, self._settings, asked_for=asked_for)
+        if large is False:
+            return Done(texts=(render_inline(selected, notes=notes),)), rows
+        if isinstance(large, Refusal):
+            return large, rows
+        if not op.may_keep:
+            return Refusal(
+                code="too_large", what="the result is too large", advice="Aggregate, or add LIMIT."
+            ), rows
+        return keep_select(self._desk, selected, op, control), rows
+
+    def _materialize(self, op: Materialize, control: Control) -> Reply:
+        checked = self._checked(op.sql, op.params)
+        self._registry.use(checked.tables)
+        cap = self._settings.max_query_rows
+        selected = select(self._engine, checked, control, params=op.params, most_rows=cap)
+        if len(selected.rows) > cap:
+            return too_many(len(selected.rows), cap)
+        return keep_select(self._desk, selected, op, control)
+
+    # ------------------------------------------------------------ one dataset
+
+    def _dataset(self, ref: str) -> Dataset:
+        """Return a dataset.
+
+        Raises:
+            Refused: there is none, or there is none any more.
+        """
+        found = self._registry.get(ref)
+        if isinstance(found, Dataset):
+            return found
+        if found is not None:
+            raise Refused(self._gone(found))
+        alive = [dataset.ref for dataset in self._registry.datasets()][-5:]
+        there = f"There are {', '.join(alive)}. " if alive else "There is none yet. "
+        raise Refused(
+            Refusal(
+                code="unknown_dataset",
+                what=f"there is no dataset {ref[:200]}",
+                advice=f"{there}loom_list_datasets shows all.",
+            )
+        )
+
+    def _gone(self, lost: Lost) -> Refusal:
+        ago = max(0, int(self._now() - lost.at))
+        why = {
+            "evicted": "was evicted to keep the memory budget",
+            "dropped": "was dropped",
+            "engine_restarted": "was lost when the engine had to be restarted",
+        }[lost.reason]
+        alive = [dataset.ref for dataset in self._registry.datasets()][-5:]
+        there = f"There are {', '.join(alive)}. " if alive else ""
+        return Refusal(
+            code=lost.reason if lost.reason == "engine_restarted" else f"dataset_{lost.reason}",
+            what=f"the dataset {lost.ref} ({lost.rows:,} rows) {why} {ago} s ago",
+            advice=f"{there}Call its tool again to get it back; loom_materialize keeps a dataset from eviction.",
+        )
+
+    def _describe(self, op: Describe, control: Control) -> Reply:
+        dataset = self._dataset(op.ref)
+        self._registry.use((dataset.ref,))
+        if dataset.kind == "text":
+            return Done(texts=(self._desk.describe_text(dataset, control),))
+        with reading(self._engine, control) as cursor:
+            self._desk.sketches.add(dataset.ref, cursor, dataset)
+            hints = self._desk.sketches.hints_for(dataset.ref, cursor)
+            return Done(texts=(describe(cursor, dataset, hints, now=self._now()),))
+
+    def _list(self, op: ListDatasets) -> Reply:
+        try:
+            return Done(texts=list_page(self._registry.datasets(), op.cursor, self._now()))
+        except ValueError as error:
+            return Refusal(code="invalid_arguments", what=str(error), advice="List again without a cursor.")
+
+    def _drop(self, op: Drop) -> Reply:
+        dataset = self._dataset(op.ref)
+        self._registry.drop(dataset.ref)
+        return Done(texts=(msgspec.json.encode({"dropped": dataset.ref, "rows": dataset.rows}),))
+
+    def _read(self, op: Read, control: Control) -> Reply:
+        dataset = self._dataset(op.ref)
+        self._registry.use((dataset.ref,))
+        with reading(self._engine, control) as cursor:
+            return read(cursor, dataset, op)
+
+    # ------------------------------------------------------------ ways out
+
+    def _export(self, op: Export, control: Control) -> Reply:
+        with reading(self._engine, control) as cursor:
+            source = self._export_source(op, cursor)
+            if isinstance(source, Refusal):
+                return source
+            done = export(
+                cursor,
+                source,
+                kind=op.format,
+                folder=self._settings.export_folder,
+                filename=op.filename,
+                overwrite=op.overwrite,
+                raw=op.raw,
+            )
+        if isinstance(done, Refusal):
+            return done
+        return Done(texts=(os.fsencode(done.path),), structured=msgspec.json.encode(done))
+
+    def _export_source(self, op: Export, cursor: duckdb.DuckDBPyConnection) -> ExportSource | Refusal:
+        if op.ref is not None:
+            dataset = self._dataset(op.ref)
+            self._registry.use((dataset.ref,))
+            columns = tuple(ResultColumn(column.name, column.type) for column in dataset.columns)
+            return ExportSource(sql=quote(dataset.ref), columns=columns, name=dataset.ref)
+        assert op.sql is not None, "the tool has checked that one of the two is there"
+        checked = self._checked(op.sql, None)
+        self._registry.use(checked.tables)
+        statement = bracketed(checked.sql)
+        cap = self._settings.max_query_rows
+        columns = run(cursor, msgspec.structs.replace(checked, sql=f"FROM {statement} LIMIT 0"), None)
+        (rows,) = cursor.execute(f"SELECT count(*) FROM (FROM {statement} LIMIT {cap + 1})").fetchone() or (0,)
+        if rows > cap:
+            return too_many(rows, cap)
+        return ExportSource(sql=statement, columns=columns, name="query")
+
+    def _value(self, op: Value, control: Control) -> Reply:
+        sql = op.sql if op.sql is not None else self._cell_sql(op)
+        checked = self._checked(sql, None)
+        self._registry.use(checked.tables)
+        cap = self._settings.max_query_rows
+        selected = select(self._engine, checked, control, params=None, most_rows=cap)
+        if len(selected.rows) > cap:
+            return too_many(len(selected.rows), cap)
+        body = render_value(selected, op.max_bytes)
+        return body if isinstance(body, Refusal) else Done(texts=(body,))
+
+    def _cell_sql(self, op: Value) -> str:
+        """Write the SELECT of a reference to a dataset, to its column, to its row, or to a cell.
+
+        Raises:
+            Refused: there is no such dataset, column or row.
+        """
+        dataset = self._dataset(op.ref or "")
+        column = find_column(dataset, op.column) if op.column is not None else None
+        if isinstance(column, Refusal):
+            raise Refused(column)
+        if op.row is not None and not 0 <= op.row < dataset.rows:
+            what = f"row {op.row} is not there: {dataset.ref} has {dataset.rows:,} rows, counted from 0"
+            raise Refused(Refusal(code="no_such_row", what=what))
+        terms = quote(column.name) if column is not None else "*"
+        piece = f" LIMIT 1 OFFSET {op.row}" if op.row is not None else ""
+        return f"SELECT {terms} FROM {quote(dataset.ref)}{piece}"
+
+
+def bracketed(sql: str) -> str:
+    """Put a statement that the guard has checked into brackets, so that it can stand in FROM."""
+    return f"({sql.rstrip().rstrip(';')}\n)"

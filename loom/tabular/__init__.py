@@ -1,0 +1,23 @@
+"""Rows in results: finding them, flattening, whole-column typing, and how many tokens a text is. Pure."""
+
+from loom.tabular._columns import build_columns
+from loom.tabular._model import Column, Columns, Found, Limits, Passed, Source, Table
+from loom.tabular._plain import is_array, is_object
+from loom.tabular._result import find_tables
+from loom.tabular._tokens import estimate_tokens, estimate_tokens_bytes
+
+__all__ = [
+    "Column",
+    "Columns",
+    "Found",
+    "Limits",
+    "Passed",
+    "Source",
+    "Table",
+    "build_columns",
+    "estimate_tokens",
+    "estimate_tokens_bytes",
+    "find_tables",
+    "is_array",
+    "is_object",
+]
