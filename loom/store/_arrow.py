@@ -49,4 +49,13 @@ def handed_over(connection: DuckDBPyConnection, arrays: Sequence[arrow.Array]) -
     try:
         yield sum(array.nbytes for array in arrays)
     finally:
+        _unregister(connection)
+
+
+def _unregister(connection: DuckDBPyConnection) -> None:
+    import duckdb
+
+    try:
         connection.unregister(INCOMING)
+    except duckdb.Error:
+        return  # the transaction was aborted by what is being reported; its rollback takes the name along

@@ -281,6 +281,8 @@ def _bounded(node: dict[str, Any]) -> bool:  # Any: JSON
     """Tell whether a size is an integer literal that is small enough, or the least of something and one."""
     if node.get("class") == "CONSTANT":
         return _small(node.get("literal", {}))
+    if node.get("class") == "CAST":
+        return _bounded(node.get("child", {}))
     if node.get("class") == "FUNCTION":
         arguments = [argument.get("expression", argument) for argument in node.get("arguments", ())]
         name = _path(node)[-1].lower()

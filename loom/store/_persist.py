@@ -5,11 +5,13 @@ They live in a schema of their own, which no statement of a model can name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from loom.store._model import Dataset, Lost
+from loom.store._naming import number_of
+from loom.tabular import decode_exactly, encode_exactly
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -20,10 +22,11 @@ VERSION = 1
 _SCHEMA = f"""
 CREATE SCHEMA IF NOT EXISTS loom_meta;
 CREATE TABLE IF NOT EXISTS loom_meta.version AS SELECT {VERSION} AS version;
-CREATE TABLE IF NOT EXISTS loom_meta.datasets (ref VARCHAR PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS loom_meta.datasets
+    (ref VARCHAR PRIMARY KEY, body BLOB NOT NULL, context VARCHAR NOT NULL);
 CREATE TABLE IF NOT EXISTS loom_meta.lost (ref VARCHAR, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS loom_meta.queries
-    (at TIMESTAMP, sql VARCHAR, tables VARCHAR[], rows BIGINT, outcome VARCHAR, session VARCHAR);
+    (ran_at TIMESTAMP, sql VARCHAR, tables VARCHAR[], rows BIGINT, outcome VARCHAR, session VARCHAR);
 """
 
 
@@ -47,8 +50,13 @@ class Books:
 
     def datasets(self) -> list[Dataset]:
         """Return all datasets in the order in which they were made."""
-        rows = self._rows("SELECT body FROM loom_meta.datasets ORDER BY rowid")
-        return sorted((msgspec.msgpack.decode(body, type=Dataset) for (body,) in rows), key=lambda d: d.created_at)
+        found = [
+            msgspec.structs.replace(
+                msgspec.msgpack.decode(body, type=Dataset), context=decode_exactly(context.encode())
+            )
+            for body, context in self._rows("SELECT body, context FROM loom_meta.datasets")
+        ]
+        return sorted(found, key=lambda dataset: (dataset.created_at, number_of(dataset.ref)))
 
     def lost(self) -> list[Lost]:
         """Return what has gone, the oldest first."""
@@ -57,9 +65,11 @@ class Books:
 
     def put(self, connection: DuckDBPyConnection, dataset: Dataset) -> None:
         """Write down a dataset, inside the caller's transaction if there is one."""
+        # JSON for the context: its numbers may be larger or more exact than msgpack can say
+        context = encode_exactly(dataset.context).decode()
+        body = msgspec.msgpack.encode(msgspec.structs.replace(dataset, context={}))
         connection.execute(
-            "INSERT OR REPLACE INTO loom_meta.datasets VALUES (?, ?)",
-            [dataset.ref, msgspec.msgpack.encode(dataset)],
+            "INSERT OR REPLACE INTO loom_meta.datasets VALUES (?, ?, ?)", [dataset.ref, body, context]
         )
 
     def remove(self, connection: DuckDBPyConnection, ref: str, lost: Lost | None) -> None:
@@ -78,7 +88,7 @@ class Books:
                 [int(at * 1_000_000), sql, list(tables), rows, outcome, session],
             )
 
-    def _rows(self, sql: str) -> list[tuple[bytes]]:
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:  # Any: the columns asked for
         cursor = self._engine.cursor()
         try:
             return cursor.execute(sql).fetchall()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from loom.store._intake import limits_of, view_result
 from loom.store._messages import Done, Pass, Project, Refusal, Reply
 from loom.store._model import Provenance
-from loom.store._query import Refused, quote, render_inline, select, too_many
+from loom.store._query import Refused, bracketed, quote, render_inline, select, too_many
 from loom.store._read import find_column
 from loom.tabular import Passed, build_columns, find_tables
 
@@ -47,7 +47,7 @@ def _projected(desk: Desk, op: Project, dataset: Dataset, control: Control, meta
         return checked
     cap = desk.settings.max_query_rows
     # the name `result` is a CTE around the statement, which has been checked to be one SELECT
-    around = f"WITH {RESULT} AS (FROM {quote(dataset.ref)}) FROM (\n{checked.sql.rstrip().rstrip(';')}\n)"
+    around = f"WITH {RESULT} AS (FROM {quote(dataset.ref)}) FROM {bracketed(checked.sql)}"
     wrapped = type(checked)(sql=around, tables=checked.tables)
     try:
         selected = select(desk.engine, wrapped, control, params=None, most_rows=cap)

@@ -102,15 +102,36 @@ def select(
 
 
 def run(cursor: duckdb.DuckDBPyConnection, checked: Checked, params: Any) -> tuple[ResultColumn, ...]:  # Any: JSON
-    """Execute a statement and return its columns."""
+    """Execute a statement and return its columns.
+
+    What the engine's client would round (months of an interval, nanoseconds) is fetched as the engine's own text.
+    """
+    _execute(cursor, checked.sql, params)
+    names = unique_names([column[0] for column in cursor.description])
+    columns = tuple(ResultColumn(name, str(c[1])) for name, c in zip(names, cursor.description, strict=True))
+    if any(_is_rounded(column.type) for column in columns):
+        terms = ", ".join(
+            f"CAST(c{n} AS VARCHAR)" if _is_rounded(column.type) else f"c{n}" for n, column in enumerate(columns)
+        )
+        inner = ", ".join(f"c{n}" for n in range(len(columns)))
+        _execute(cursor, f"SELECT {terms} FROM {bracketed(checked.sql)} AS whole({inner})", params)
+    return columns
+
+
+def _execute(cursor: duckdb.DuckDBPyConnection, sql: str, params: Any) -> None:  # Any: JSON
     if params is None:
-        cursor.execute(checked.sql)
+        cursor.execute(sql)
     else:
-        cursor.execute(checked.sql, params)
-    return tuple(
-        ResultColumn(name, str(column[1]))
-        for name, column in zip(unique_names([c[0] for c in cursor.description]), cursor.description, strict=True)
-    )
+        cursor.execute(sql, params)
+
+
+def _is_rounded(kind: str) -> bool:
+    return "INTERVAL" in kind or "_NS" in kind
+
+
+def bracketed(sql: str) -> str:
+    """Put a statement that the guard has checked into brackets, so that it can stand in FROM."""
+    return f"({sql.rstrip().rstrip(';')}\n)"
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -149,20 +149,18 @@ class Runner:
             self._work(*item)
 
     def _read_loop(self) -> None:
-        while True:
-            with self._lock:
-                self._idle_readers += 1
-            item = self._next(self._reads)
-            with self._lock:
-                self._idle_readers -= 1
-            if item is None:
-                return
+        while (item := self._next(self._reads, reader=True)) is not None:
             self._work(*item)
 
-    def _next(self, queue: deque[tuple[int, Op, Control]]) -> tuple[int, Op, Control] | None:
+    def _next(
+        self, queue: deque[tuple[int, Op, Control]], *, reader: bool = False
+    ) -> tuple[int, Op, Control] | None:
         with self._lock:
+            # counted under the same lock under which a question is taken: whoever adds one relies on it
+            self._idle_readers += reader
             while not queue and not self._closing:
                 self._lock.wait()
+            self._idle_readers -= reader
             return queue.popleft() if queue else None
 
     def _work(self, number: int, op: Op, control: Control) -> None:

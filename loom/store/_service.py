@@ -17,7 +17,7 @@ import msgspec
 from loom.store import _files, _intake, _project
 from loom.store._describe import describe, list_page
 from loom.store._desk import Desk
-from loom.store._engine import Engine
+from loom.store._engine import Engine, EngineBroken
 from loom.store._export import ExportSource, export
 from loom.store._hints import Sketches
 from loom.store._keep import keep_select, too_large_to_show
@@ -41,6 +41,7 @@ from loom.store._model import Dataset, Lost
 from loom.store._query import (
     Refused,
     ResultColumn,
+    bracketed,
     quote,
     reading,
     refusal_of,
@@ -113,9 +114,12 @@ class Service:
         except duckdb.Error as error:
             return refusal_of(error, control)
         except MemoryError:
-            return Refusal(
-                code="out_of_memory", what="the engine's process ran out of memory", advice="Ask for less."
-            )
+            what = "the engine's process ran out of memory"
+            return Refusal(code="out_of_memory", what=what, advice="Ask for less.")
+        except EngineBroken:
+            raise
+        except Exception as error:  # a bug in here must not cost the datasets that are in memory
+            return Refusal(code="internal_error", what=f"a bug of loom's store: {type(error).__name__}")
         finally:
             while self._registry.news:
                 lost = self._registry.news.popleft()
@@ -346,8 +350,3 @@ class Service:
         terms = quote(column.name) if column is not None else "*"
         piece = f" LIMIT 1 OFFSET {op.row}" if op.row is not None else ""
         return f"SELECT {terms} FROM {quote(dataset.ref)}{piece}"
-
-
-def bracketed(sql: str) -> str:
-    """Put a statement that the guard has checked into brackets, so that it can stand in FROM."""
-    return f"({sql.rstrip().rstrip(';')}\n)"

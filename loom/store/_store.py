@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 KILL_GRACE = 2.0  # seconds after its deadline in which a question must be answered, or its engine is killed
 _MOST_LOST = 10_000
+_TRIES = 3  # failed starts in a row after which a question is answered instead of waiting for one more
 _COUNTED = ("passed", "taken", "asked")
 
 
@@ -125,7 +126,7 @@ class Store:
     def __init__(self, *, wall: Callable[[], float]) -> None:
         self.ref: ActorRef[None] | None = None
         self.wanted = trio.Event()
-        """Set by the first question; the engine starts then."""
+        """Set by a question; the engine starts then. A new one for each engine."""
         self.alive: dict[str, int] = {}
         """ref → rows, of every dataset there is."""
         self.lost: dict[str, Lost] = {}
@@ -139,7 +140,6 @@ class Store:
         Raises:
             StoreLost: the engine ended during the request, or cannot be started.
         """
-        self.wanted.set()
         live: LiveEngine | None = None
         with trio.move_on_after(timeout):
             live = await self._engine(wait=not isinstance(op, Take))
@@ -158,11 +158,12 @@ class Store:
             if live is not None and not live.closed:
                 await trio.lowlevel.checkpoint()
                 return live
-            state = ref.status.value.state
-            if state in (ChildState.DELISTED, ChildState.STOPPED, ChildState.DRAINING):
+            status = ref.status.value
+            if status.state in (ChildState.DELISTED, ChildState.STOPPED, ChildState.DRAINING):
                 return None
-            if state is ChildState.BACKOFF and not wait:
+            if status.state is ChildState.BACKOFF and (not wait or status.attempt >= _TRIES):
                 return None
+            self.wanted.set()
             try:
                 await ref.live_changed.wait()
             except ActorUnavailable:
@@ -186,6 +187,7 @@ class Store:
 
     def engine_gone(self, *, persistent: bool) -> tuple[str, ...]:
         """An engine has ended; return the names of the datasets that went with it."""
+        self.wanted = trio.Event()
         gone = () if persistent else tuple(self.alive)
         now = self._wall()
         for ref in gone:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO
@@ -25,6 +26,9 @@ _EXIT_BROKEN = 70  # EX_SOFTWARE
 
 def main() -> None:
     """Serve until the input ends or the engine breaks."""
+    # its end is the end of its input: the folder has to be removed, and a file closed
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.umask(0o077)  # store files, their logs and exports are their owner's
     frames_in, frames_out = _private_descriptors()
     decoder = msgspec.msgpack.Decoder(ToWorker)
     reader = FrameReader()
@@ -92,7 +96,8 @@ class _Worker:
             os._exit(_EXIT_BROKEN)
 
     def close(self) -> None:
-        """Close the engine's file properly when that is quick, and remove what was spilled."""
+        """Remove what was spilled, and close the engine's file properly when that is quick."""
+        shutil.rmtree(self._temp_folder, ignore_errors=True)
         closing = threading.Thread(target=self._close_engine, daemon=True)
         closing.start()
         closing.join(timeout=1.0)

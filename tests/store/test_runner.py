@@ -208,3 +208,23 @@ def test_closing_interrupts_everything_and_leaves_no_thread(bench):
     b.runner.submit(1, Query(sql=""), WAIT)
     b.runner.close()
     assert threading.active_count() == before
+
+
+def test_no_read_is_left_waiting_while_there_is_a_place(bench):
+    gate = threading.Event()
+
+    def execute(op: Op, control: Control) -> Reply:
+        assert isinstance(op, Query)
+        if op.sql == "long":
+            gate.wait(WAIT)
+        return DONE
+
+    b = bench(execute)
+    for turn in range(200):
+        b.runner.submit(2 * turn, Query(sql="short"), WAIT)
+        b.next()
+    for number in range(1000, 1000 + MOST_READERS - 1):
+        b.runner.submit(number, Query(sql="long"), WAIT)
+        b.runner.submit(number + 500, Query(sql="short"), WAIT)
+        assert b.next().number == number + 500
+    gate.set()

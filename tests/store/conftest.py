@@ -1,0 +1,33 @@
+"""Fixtures of the store's tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from service_kit import Bench
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def benches(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+    """Make services; they are closed at the end of the test."""
+    made: list[Bench] = []
+
+    def make(**settings: Any) -> Bench:
+        folder = tmp_path / f"bench{len(made)}"
+        folder.mkdir()
+        made.append(Bench(folder, **settings))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.close()
+
+
+@pytest.fixture
+def bench(benches: Callable[..., Bench]) -> Bench:
+    return benches()
