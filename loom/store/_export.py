@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,16 +29,15 @@ class ExportSource(msgspec.Struct, frozen=True, kw_only=True):
     sql: str
     columns: tuple[ResultColumn, ...]
     name: str
-    params: Any = None  # Any: as the query takes them
 
     def execute(self, cursor: DuckDBPyConnection, terms: str) -> None:
-        """Scan it; names that a result has twice have been made unique, and are given to it here."""
+        """Scan it on a cursor."""
+        cursor.execute(self.statement(terms))
+
+    def statement(self, terms: str) -> str:
+        """Write the scan; names that a result has twice have been made unique, and are given to it here."""
         names = ", ".join(quote(column.name) for column in self.columns)
-        statement = f"SELECT {terms} FROM {self.sql} AS exported({names})"
-        if self.params is None:
-            cursor.execute(statement)
-        else:
-            cursor.execute(statement, self.params)
+        return f"SELECT {terms} FROM {self.sql} AS exported({names})"
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,5 +118,5 @@ def _write(
         source.execute(cursor, "*")
         return write_xlsx(cursor, out, columns, raw=raw)
     needs_pyarrow()
-    source.execute(cursor, columnar_terms(cursor, source))
-    return write_columnar(cursor, out, parquet=kind == "parquet")
+    statement = source.statement(columnar_terms(cursor, source))
+    return write_columnar(cursor, statement, out, parquet=kind == "parquet")

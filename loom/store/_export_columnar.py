@@ -31,7 +31,7 @@ def columnar_terms(cursor: DuckDBPyConnection, source: ExportSource) -> str:
             for column in huge
         )
         source.execute(cursor, tests)
-        found = cursor.fetchone() or ()
+        (found,) = cursor.fetchall()
         fits = {column.name: bool(fit) for column, fit in zip(huge, found, strict=True)}
     return ", ".join(_term(column, fits) for column in source.columns)
 
@@ -45,13 +45,13 @@ def _term(column: ResultColumn, fits: dict[str, bool]) -> str:
     return name
 
 
-def write_columnar(cursor: DuckDBPyConnection, out: BinaryIO, *, parquet: bool) -> int:
-    """Write the result of an executed statement; return its rows."""
+def write_columnar(cursor: DuckDBPyConnection, statement: str, out: BinaryIO, *, parquet: bool) -> int:
+    """Write the result of a statement; return its rows."""
     from importlib import import_module
 
     pa: Any = import_module("pyarrow")  # Any: the package has no types
     pq: Any = import_module("pyarrow.parquet")  # Any: as above
-    reader: Any = cast("Any", cursor).to_arrow_reader(_BATCH)  # Any: as above
+    reader: Any = cast("Any", cursor.sql(statement)).to_arrow_reader(_BATCH)  # Any: as above
     rows = 0
     writer: Any = pq.ParquetWriter(out, reader.schema) if parquet else pa.ipc.new_file(out, reader.schema)
     with writer:

@@ -317,8 +317,9 @@ class Service:
         self._registry.use(checked.tables)
         statement = bracketed(checked.sql)
         cap = self._settings.max_query_rows
-        columns = run(cursor, msgspec.structs.replace(checked, sql=f"FROM {statement} LIMIT 0"), None)
-        (rows,) = cursor.execute(f"SELECT count(*) FROM (FROM {statement} LIMIT {cap + 1})").fetchone() or (0,)
+        columns = run(cursor, checked, None)
+        counting = f"SELECT count(*) FROM (FROM {statement} LIMIT {cap + 1})"
+        ((rows,),) = cursor.execute(counting).fetchall()
         if rows > cap:
             return too_many(rows, cap)
         return ExportSource(sql=statement, columns=columns, name="query")

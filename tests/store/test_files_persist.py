@@ -173,5 +173,5 @@ def test_what_cannot_be_written_passes_and_the_rest_goes_on(benches, tmp_path: P
 
 def test_a_service_needs_a_folder_that_can_be_written(tmp_path: Path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(OSError, match="exists|directory"):
+    with pytest.raises(OSError, match=r"exists|directory"):
         Bench(tmp_path, store_folder=str(tmp_path / "file"))

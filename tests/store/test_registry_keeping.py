@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -14,6 +14,9 @@ from service_kit import result_of, rows, take_of
 
 from loom.store import Done, Drop, ListDatasets, Lost, Materialize, Query, Refusal
 from loom.store._naming import ALL_SUFFIX, MAX_NAME, alias_name, dataset_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MB = 1_000_000
 

@@ -1,4 +1,4 @@
-"""Queries over datasets: exact values, names, caps, what is kept, and words that help when something is not there."""
+"""Queries over datasets: exact values, names, caps, what is kept, and words that help."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from loom.store._runner import Control
 
 def test_values_that_json_numbers_cannot_hold_are_strings_and_the_type_says_so(bench):
     sql = (
-        "SELECT 9007199254740993::BIGINT AS big, 7::BIGINT AS small, 1.50::DECIMAL(5,2) AS money, 0.5::DOUBLE AS half, "
-        "DATE '2026-02-03' AS day, TIMESTAMPTZ '2026-02-03 04:05:06+00' AS at, 'NaN'::DOUBLE AS nothing, "
+        "SELECT 9007199254740993::BIGINT AS big, 7::BIGINT AS small, 1.50::DECIMAL(5,2) AS money, "
+        "0.5::DOUBLE AS half, DATE '2026-02-03' AS day, "
+        "TIMESTAMPTZ '2026-02-03 04:05:06+00' AS at, 'NaN'::DOUBLE AS nothing, "
         "170141183460469231731687303715884105727::HUGEINT AS huge, [1,2] AS list, NULL AS none"
     )
     answer = bench.done(Query(sql=sql))
@@ -130,9 +131,10 @@ def test_an_empty_result_can_be_materialized(bench):
 def test_every_type_survives_being_kept(bench):
     sql = (
         "SELECT 1::BIGINT AS a, 2::HUGEINT AS b, 1.5::DECIMAL(9,3) AS c, DATE '2026-01-02' AS d, "
-        "TIMESTAMPTZ '2026-01-02 03:04:05+00' AS e, TIMESTAMP '2026-01-02 03:04:05.006' AS f, true AS g, 'x' AS h, "
-        "'ab'::BLOB AS i, [1, NULL] AS j, {'k': 1} AS k, INTERVAL 3 DAY AS l, "
-        "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID AS m, TIME '01:02:03' AS n, NULL::INTEGER AS o, 7::SMALLINT AS p"
+        "TIMESTAMPTZ '2026-01-02 03:04:05+00' AS e, TIMESTAMP '2026-01-02 03:04:05.006' AS f, true AS g, "
+        "'x' AS h, 'ab'::BLOB AS i, [1, NULL] AS j, {'k': 1} AS k, INTERVAL 3 DAY AS l, "
+        "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID AS m, TIME '01:02:03' AS n, NULL::INTEGER AS o, "
+        "7::SMALLINT AS p"
     )
     envelope = bench.done(Materialize(sql=sql, name="types"))
     (before,) = bench.sql(sql)
@@ -203,7 +205,7 @@ def test_datasets_of_two_servers_hint_at_their_join(bench):
     )
     orders = bench.take([{"customer_id": n % 50, "amount": n, "pad": "y" * 20} for n in range(300)])
     hints = bench.done(Describe(ref=orders["ref"]))["joinHints"]
-    assert [(hint["column"], hint["ref"], hint["otherColumn"], hint["overlap"]) for hint in hints][0] == (
+    assert next((hint["column"], hint["ref"], hint["otherColumn"], hint["overlap"]) for hint in hints) == (
         "customer_id",
         customers["ref"],
         "id",
