@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from loom.store._binary import link_large_blocks
 from loom.store._messages import Done, Pass, Refusal, Reply, Take
 from loom.tabular import (
     Columns,
@@ -82,7 +83,8 @@ def take(desk: Desk, op: Take, control: Control) -> Reply:
     if view.is_error:
         return Pass("is_error")
     if not view.only_text:
-        return Pass("not_text")
+        linked = link_large_blocks(op, desk.settings)
+        return Done(texts=(), result=linked) if linked is not None else Pass("not_text")
     tokens = view.tokens
     if tokens < desk.settings.token_threshold:
         return Pass("small")

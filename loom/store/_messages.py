@@ -133,6 +133,7 @@ class Done(Struct, frozen=True, tag=True, kw_only=True):
     texts: tuple[bytes, ...]  # UTF-8, mostly JSON
     structured: bytes | None = None  # JSON text
     refs: tuple[str, ...] = ()  # the datasets that were made
+    result: bytes | None = None  # a whole result that goes up instead, raw JSON; then the rest says nothing
     meta: bytes | None = None  # `_meta` of the result it stands for, raw JSON
 
 

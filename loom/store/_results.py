@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 def tool_result(done: Done) -> bytes:
     """Render an answer; `_meta` of a result that it stands for is kept."""
+    if done.result is not None:
+        return done.result
     blocks = b",".join(b'{"type":"text","text":%b}' % _string(text) for text in done.texts)
     structured = b',"structuredContent":%b' % done.structured if done.structured is not None else b""
     meta = b',"_meta":%b' % done.meta if done.meta is not None else b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from decimal import Decimal
 
 import duckdb
@@ -168,6 +169,39 @@ def test_a_text_above_the_limit_is_kept_whole_and_read_in_pieces(benches):
         pieces.append(reply.texts[0].decode())
         offset = json.loads(reply.texts[1]).get("nextOffset")
     assert "".join(pieces) == text
+
+
+def test_a_large_block_that_is_no_text_is_written_to_a_file_and_linked(benches):
+    data = bytes(range(256)) * 100
+    blocks = [
+        {"type": "text", "text": "here it is"},
+        {"type": "image", "mimeType": "image/png", "data": b64encode(data).decode()},
+        {"type": "image", "mimeType": "image/png", "data": "aGk="},
+    ]
+    result = json.dumps({"content": blocks, "_meta": {"a": 1}}).encode()
+    b = benches(max_result_bytes=10_000)
+    reply = b.ask(take_of(result))
+    assert isinstance(reply, Done)
+    assert reply.result is not None
+    found = json.loads(reply.result)
+    link = found["content"][1]
+    assert found["content"][0] == blocks[0]
+    assert found["content"][2] == blocks[2]
+    assert found["_meta"] == {"a": 1}
+    assert (link["type"], link["mimeType"], link["size"]) == ("resource_link", "image/png", len(data))
+    path = b.exports / link["name"]
+    assert link["uri"] == f"file://{path}"
+    assert path.read_bytes() == data
+    assert benches(max_result_bytes=0).passed(take_of(result)) == "not_text"
+
+
+def test_a_large_block_that_cannot_be_written_goes_up_as_it_came(benches, monkeypatch):
+    blocks = [{"type": "audio", "mimeType": "audio/wav", "data": "not base64!" * 2000}]
+    b = benches(max_result_bytes=10_000)
+    assert b.passed(take_of(json.dumps({"content": blocks}).encode())) == "not_text"
+    blocks[0]["data"] = b64encode(b"x" * 20_000).decode()
+    b.exports.write_text("a file where the folder should be")
+    assert b.passed(take_of(json.dumps({"content": blocks}).encode())) == "not_text"
 
 
 def test_no_limit_means_that_text_goes_up_whatever_its_size(benches):

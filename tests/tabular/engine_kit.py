@@ -1,23 +1,19 @@
-"""Typed columns through a real engine and back, to see that a type holds what the typing says."""
+"""Typed columns through the real ingest into a real engine and back: a type holds what the typing says."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import arro3.core as arrow
 import duckdb
 import msgspec
 
-if TYPE_CHECKING:
-    from loom.tabular._model import Column, Columns
+from loom.store._ingest import create_table
+from loom.tabular import Columns
 
-_NATIVE = {
-    "BOOLEAN": arrow.DataType.bool(),
-    "BIGINT": arrow.DataType.int64(),
-    "DOUBLE": arrow.DataType.float64(),
-    "VARCHAR": arrow.DataType.string(),
-}
+if TYPE_CHECKING:
+    from loom.tabular import Column
+
 _FRACTION = re.compile(r"%([1-6])f")
 
 
@@ -29,15 +25,7 @@ def through_engine(columns: Columns) -> Columns:
     """Write the columns to a table, read it, and return what came back."""
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone='UTC'")
-        arrays = [_array(column) for column in columns.columns]
-        fields = [arrow.Field(f"c{number}", array.type) for number, array in enumerate(arrays)]
-        batch = arrow.RecordBatch.from_arrays(arrays, schema=arrow.Schema(fields))
-        connection.register("handed_over", arrow.Table.from_batches([batch]))
-        casts = ", ".join(
-            f"CAST(c{number} AS {column.type}) AS {quoted(column.name)}"
-            for number, column in enumerate(columns.columns)
-        )
-        connection.execute(f"CREATE TABLE t AS SELECT {casts} FROM handed_over")
+        create_table(connection, "t", columns)
         described = connection.execute("SELECT * FROM t LIMIT 0").description
         assert described is not None
         assert [name for name, *_ in described] == [column.name for column in columns.columns]
@@ -56,29 +44,9 @@ def printed(column: Column) -> list[str | None]:
     """Return the column's values as the engine prints them."""
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone='UTC'")
-        batch = arrow.RecordBatch.from_arrays(
-            [_array(column)], schema=arrow.Schema([arrow.Field("c", _array(column).type)])
-        )
-        connection.register("handed_over", arrow.Table.from_batches([batch]))
-        rows = connection.execute(f"SELECT CAST(CAST(c AS {column.type}) AS VARCHAR) FROM handed_over").fetchall()
+        create_table(connection, "t", Columns(columns=(column,), row_count=len(column.values)))
+        rows = connection.execute(f"SELECT CAST({quoted(column.name)} AS VARCHAR) FROM t").fetchall()
     return [text for (text,) in rows]
-
-
-def _array(column: Column) -> arrow.Array:
-    native = _NATIVE.get(column.type)
-    if native is not None:
-        return arrow.Array(column.values, type=native)
-    texts = [
-        None if value is None else value if isinstance(value, str) else format(value, "f")
-        for value in _plain(column)
-    ]
-    return arrow.Array(texts, type=arrow.DataType.string())
-
-
-def _plain(column: Column) -> list[Any]:
-    if column.type == "HUGEINT":
-        return [None if value is None else str(value) for value in column.values]
-    return column.values
 
 
 def _as_sent(column: Column) -> str:
