@@ -26,11 +26,13 @@ from typing import Any, TypeAlias
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks._datasets import figures
+
 ROOT = Path(__file__).resolve().parent.parent
 LOAD = ROOT.parent / "shared" / "bench" / "load.py"
 DOCUMENT = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-PEERS = ("floor", "relay-trio", "loom-pass")
+PEERS = ("floor", "relay-trio", "loom-pass", "loom")  # loom-pass: nothing becomes a dataset
 
 Run: TypeAlias = Mapping[str, Any]  # Any: what the load generator writes, a JSON object
 Figure: TypeAlias = Callable[[Mapping[str, Sequence[Run]]], "tuple[float, str]"]
@@ -41,11 +43,11 @@ def middle(runs: Sequence[Run], key: str) -> float:
     return statistics.median(float(run[key]) for run in runs if run.get(key) is not None)
 
 
-def plain(key: str, unit: str) -> Figure:
+def plain(key: str, unit: str, peer: str = "loom-pass") -> Figure:
     """Make the figure that is loom's own median."""
 
     def figure(by_peer: Mapping[str, Sequence[Run]]) -> tuple[float, str]:
-        value = middle(by_peer["loom-pass"], key)
+        value = middle(by_peer[peer], key)
         return value, f"{value:.3g} {unit}"
 
     return figure
@@ -85,7 +87,9 @@ MARKS: tuple[tuple[str, Figure, float, bool], ...] = (
     ("p50 latency over the byte relay", ratio("seq_p50_us", "relay-trio"), 1.36, False),
     ("20 MB result passed through", plain("blob20m_ms", "ms"), 400, False),
     ("initialize over the relay", ratio("init_ms", "relay-trio"), 1.5, False),
-    ("worst echo beside 20,000 rows", plain("hol_max_ms", "ms"), 50, False),
+    ("20,000 rows x 8 as a dataset: answer", plain("rows_ms", "ms", "loom"), 250, False),
+    ("the same: CPU of all processes", plain("rows_cpu_ms", "ms", "loom"), 130, False),
+    ("worst echo beside it", plain("hol_max_ms", "ms", "loom"), 50, False),
     ("tools/list", plain("list_p50_us", "µs"), 1000, False),
     ("idle memory, loom and guardian", idle_rss, 45, False),
     ("exit after end of file", plain("shutdown_ms", "ms"), 1000, False),
@@ -165,6 +169,16 @@ def write_document(tables: Mapping[str, Sequence[Sequence[str]]], rounds: int) -
     DOCUMENT.write_text(head + BEGIN + "\n" + "\n".join(parts) + END + tail)
 
 
+def show(console: Console, title: str, rows: Sequence[Sequence[str]]) -> None:
+    """Print one table."""
+    table = Table(title=f"{title}: {machine()}")
+    for column in ("figure", "measured", "mark", ""):
+        table.add_column(column)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
 def main() -> int:
     """Measure, print, and with --write note it down."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -181,13 +195,10 @@ def main() -> int:
     tables: dict[str, list[tuple[str, str, str, str]]] = {}
     for mode in options.mode.split(","):
         with nullcontext() if options.idle else busy_cores():
-            rows = tables[mode] = judge(measure(mode, options.rounds, quick=options.quick))
-        table = Table(title=f"mode {mode}: {machine()}")
-        for column in ("figure", "measured", "mark", ""):
-            table.add_column(column)
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
+            tables[mode] = judge(measure(mode, options.rounds, quick=options.quick))
+        show(console, f"mode {mode}", tables[mode])
+    tables["datasets"] = figures()
+    show(console, "datasets", tables["datasets"])
     if options.write:
         write_document(tables, options.rounds)
     return 0

@@ -41,6 +41,11 @@ EMBEDDED_SESSION = SessionId("embedded")
 MAX_DEPTH = 3  # a loom that starts itself through its own configuration is stopped here
 RECENT_EVENTS = 1000
 GUARDIAN_DELAY = 0.02  # seconds: while there is no guardian, nobody would clean up behind a killed loom
+_DATASETS = (
+    " Large tabular results arrive as references to datasets, with schema and sample. Compute with loom_query "
+    "(DuckDB SQL, joins across servers) instead of reading rows; loom_list_datasets shows what there is. Any "
+    'argument of a tool may be {"$loom": "SELECT …"}, so that data need not be typed again.'
+)
 _CHARS_PER_TOKEN = 4  # near enough for a budget of prose
 
 
@@ -238,6 +243,21 @@ class App:
         finally:
             target.cancel(call)
 
+    async def query(self, sql: str, params: Any = None) -> dict[str, Any]:  # Any: JSON
+        """Run one SELECT over the datasets; returns what ``loom_query`` answers: columns, rows, rowCount.
+
+        A result above the threshold comes as the envelope of a new dataset instead.
+
+        Raises:
+            ToolCallFailed: the statement was refused or failed, or datasets are off; the message says why.
+        """
+        given = {"sql": sql} if params is None else {"sql": sql, "params": params}
+        result = await self.call_tool("loom_query", given)
+        text = result["content"][0]["text"]
+        if result.get("isError"):
+            raise ToolCallFailed(text)
+        return msgspec.json.decode(text, type=dict[str, Any])
+
     def snapshot(self) -> AppSnapshot:
         """Picture all of loom now. Cheap; holds no secret and no payload."""
         assert self._tree is not None, "a snapshot is taken inside the block of open()"
@@ -320,6 +340,8 @@ class App:
         how = "<server>_<tool>" if self.fleet.catalog.prefix else "as the server names them"
         text = f"Loom joins these MCP servers: {names}. Their tools are named {how}. "
         text += "A failed call says in its text which server failed, why, and whether it may have run."
+        if self.datasets.enabled:
+            text += _DATASETS
         budget = self.loaded.config.instructions_budget * _CHARS_PER_TOKEN - len(text)
         for member in members:
             part = f"\n\n## {member.label}\n{member.instructions}" if member.instructions else ""

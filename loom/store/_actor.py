@@ -19,7 +19,17 @@ import trio
 from loom.actors import Actor, RestartPolicy
 from loom.errors import StoreLost
 from loom.events import DatasetsLost
-from loom.store._frames import Answer, Ask, Broken, Cancel, FrameReader, FromWorker, Open, Ready, encode_frame
+from loom.store._frames import (
+    Answer,
+    Broken,
+    Cancel,
+    FrameReader,
+    FromWorker,
+    Open,
+    Ready,
+    encode_frame,
+    encode_question,
+)
 from loom.store._store import LiveEngine
 from loom.transport import PipeReader, PipeWriter
 
@@ -235,7 +245,8 @@ class _ProcessSession:
         self._child = child
 
     def send(self, number: int, op: Op, timeout: float) -> None:
-        self._writer.send(encode_frame(Ask(number, op, timeout)))
+        for piece in encode_question(number, op, timeout):
+            self._writer.send(piece)
 
     def cancel(self, number: int) -> None:
         self._writer.send(encode_frame(Cancel(number)))

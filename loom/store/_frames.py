@@ -1,7 +1,9 @@
 """What crosses the pipes between the store actor and its engine worker: length-prefixed msgpack.
 
 A frame is four bytes of length, big-endian, and one tagged struct. Each direction is a plain sequence of frames;
-answers come in any order and are told apart by the number of their question.
+answers come in any order and are told apart by the number of their question. A result that goes down, which may be
+as long as a message can be, is a frame of its own behind its question: to copy it into one would stop the event
+loop for as long as the copy takes.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from loom.store._messages import EngineSettings, Op, Reply  # noqa: TC001  # msgspec evaluates the annotations
+from loom.store._messages import EngineSettings, Op, Project, Reply, Take
 from loom.store._model import Lost  # noqa: TC001  # as above
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
     number: int
     op: Op
     timeout: float
+    attached: bool = False
+    """The next frame is the op's ``result``, as it is."""
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
@@ -70,7 +74,47 @@ _encoder = msgspec.msgpack.Encoder()
 def encode_frame(message: ToWorker | FromWorker) -> bytes:
     """Return one frame."""
     body = _encoder.encode(message)
-    return len(body).to_bytes(_PREFIX_BYTES, "big") + body
+    return _prefix(len(body)) + body
+
+
+def encode_question(number: int, op: Op, timeout: float) -> tuple[bytes, ...]:
+    """Return the pieces of a question, to be sent one after the other; a result in it is not copied."""
+    if not isinstance(op, (Take, Project)):
+        return (encode_frame(Ask(number, op, timeout)),)
+    bare = msgspec.structs.replace(op, result=b"")
+    return (encode_frame(Ask(number, bare, timeout, attached=True)) + _prefix(len(op.result)), op.result)
+
+
+class QuestionReader:
+    """Reads what comes down: puts each result back into its question."""
+
+    def __init__(self) -> None:
+        self._frames = FrameReader()
+        self._decoder: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)
+        self._waits: Ask | None = None
+
+    def feed(self, chunk: bytes) -> Iterator[ToWorker]:
+        """Yield each message that is complete with this chunk.
+
+        Raises:
+            ValueError, msgspec.DecodeError: the stream has lost its step.
+        """
+        for body in self._frames.feed(chunk):
+            if self._waits is not None:
+                ask, self._waits = self._waits, None
+                assert isinstance(ask.op, (Take, Project)), "only a result is attached"
+                op = msgspec.structs.replace(ask.op, result=bytes(body))
+                yield msgspec.structs.replace(ask, op=op, attached=False)
+                continue
+            message = self._decoder.decode(body)
+            if isinstance(message, Ask) and message.attached:
+                self._waits = message
+            else:
+                yield message
+
+
+def _prefix(length: int) -> bytes:
+    return length.to_bytes(_PREFIX_BYTES, "big")
 
 
 class FrameReader:

@@ -13,9 +13,17 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
-import msgspec
-
-from loom.store._frames import Answer, Broken, Cancel, FrameReader, FromWorker, Open, Ready, ToWorker, encode_frame
+from loom.store._frames import (
+    Answer,
+    Broken,
+    Cancel,
+    FromWorker,
+    Open,
+    QuestionReader,
+    Ready,
+    ToWorker,
+    encode_frame,
+)
 
 if TYPE_CHECKING:
     from loom.store._messages import EngineSettings
@@ -30,13 +38,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.umask(0o077)  # store files, their logs and exports are their owner's
     frames_in, frames_out = _private_descriptors()
-    decoder = msgspec.msgpack.Decoder(ToWorker)
-    reader = FrameReader()
+    reader = QuestionReader()
     worker: _Worker | None = None
     try:
         while chunk := os.read(frames_in, _READ_BYTES):
-            for body in reader.feed(chunk):
-                message = decoder.decode(body)
+            for message in reader.feed(chunk):
                 if isinstance(message, Open):
                     worker = _Worker(message.settings, frames_out)
                 elif worker is not None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loom.store import Query, Take
-from loom.store._frames import Ask, Cancel, FrameReader, ToWorker, encode_frame
+from loom.store import Project, Query, Take
+from loom.store._frames import Ask, Cancel, FrameReader, QuestionReader, ToWorker, encode_frame, encode_question
 from loom.store._model import Provenance
 
 
@@ -19,8 +19,26 @@ def test_a_question_comes_out_as_it_went_in():
         alias="s_t",
         alias_args={"page": 2},
     )
-    (body,) = FrameReader().feed(encode_frame(Ask(7, take, 1.5)))
-    assert msgspec.msgpack.decode(body, type=ToWorker) == Ask(7, take, 1.5)
+    (message,) = QuestionReader().feed(b"".join(encode_question(7, take, 1.5)))
+    assert message == Ask(7, take, 1.5)
+
+
+def test_a_result_is_not_copied_on_its_way_down():
+    result = b"x" * 100_000
+    pieces = encode_question(1, Project(result=result), 1.0)
+    assert any(piece is result for piece in pieces)
+
+
+@given(st.lists(st.binary(max_size=400), max_size=6), st.data())
+def test_results_find_their_questions_under_any_cut(results: list[bytes], data: st.DataObject):
+    asked = [Ask(n, Project(result=result, limit=n), 1.0) for n, result in enumerate(results)]
+    stream = b"".join(piece for ask in asked for piece in encode_question(ask.number, ask.op, ask.timeout))
+    reader, got = QuestionReader(), []
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        got += reader.feed(stream[:size])
+        stream = stream[size:]
+    assert got == asked
 
 
 @given(st.lists(st.binary(max_size=300), max_size=8), st.data())
