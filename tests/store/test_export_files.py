@@ -9,7 +9,7 @@ import os
 import zipfile
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from xml.etree import ElementTree
 
 import pyarrow as pa
@@ -193,7 +193,7 @@ def test_a_missing_package_says_what_to_install(bench, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     for kind, extra in (("parquet", "loomd[arrow]"), ("arrow", "loomd[arrow]"), ("xlsx", "loomd[xlsx]")):
-        reply = bench.ask(Export(format=kind, sql="SELECT 1 AS a"))
+        reply = bench.ask(Export(format=cast("Any", kind), sql="SELECT 1 AS a"))
         assert isinstance(reply, Refusal)
         assert reply.code == "extra_missing"
         assert extra in reply.advice
