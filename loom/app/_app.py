@@ -265,6 +265,7 @@ class App:
             version=__version__,
             containment=self.containment.describe(),
             servers=tuple(self._server_snapshot(member) for member in self.fleet.members()),
+            passed=dict(self.datasets.passed),
             tree=self._tree.snapshot(),
         )
 

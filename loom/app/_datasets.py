@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from typing import TYPE_CHECKING
 
 from loom.actors import ChildSpec
@@ -104,6 +103,8 @@ class Datasets:
         )
 
     def _settings(self) -> EngineSettings:
+        import tempfile
+
         return engine_settings(
             self._loaded(),
             self._ports.surroundings,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from loom.actors import (
         TreeSnapshot,
     )
@@ -35,4 +37,6 @@ class AppSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     containment: str
     """What keeps children from outliving loom on this platform."""
     servers: tuple[ServerSnapshot, ...]
+    passed: Mapping[str, int]
+    """Why large results went up as they were, reason → how often."""
     tree: TreeSnapshot

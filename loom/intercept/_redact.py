@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import msgspec
-
-from loom.tabular import is_array, is_object
 
 if TYPE_CHECKING:
     from loom.protocol import Payload
@@ -77,6 +75,16 @@ def redact_arguments(arguments: Payload | None, *, denied: bool) -> tuple[bytes,
     if len(body) > _MOST_BYTES:
         return msgspec.json.encode("[long]"), {}
     return body, _kept(value, shown)
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:  # Any: JSON
+    """Tell whether a value is a JSON object; ``loom.tabular`` has this too, but is not loaded in the proxy."""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[list[Any]]:  # Any: JSON
+    """Tell whether a value is a JSON array."""
+    return isinstance(value, list)
 
 
 def _members(value: Any) -> list[tuple[str, Any]]:  # Any: JSON

@@ -9,7 +9,6 @@ is then reported lost by name.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from typing import TYPE_CHECKING, Protocol
 
@@ -133,7 +132,7 @@ class StoreActor(Actor[None]):
             "engine": "none yet" if live is None else ("ended" if live.closed else "running"),
             "datasets": len(self._store.alive),
             "at_work": live.at_work if live is not None else 0,
-            **self._store.counts,
+            "asked": self._store.asked,
         }
 
 
@@ -257,4 +256,6 @@ class _ProcessSession:
 
 def _remove(folder: str) -> None:
     if os.path.isdir(folder):
+        import shutil
+
         shutil.rmtree(folder, ignore_errors=True)

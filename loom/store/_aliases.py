@@ -9,8 +9,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from loom.store._naming import ALL_SUFFIX, alias_name
-from loom.store._query import quote
+from loom.store._naming import ALL_SUFFIX, alias_name, quote
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence

@@ -8,8 +8,9 @@ import msgspec
 
 from loom.store._describe import outline
 from loom.store._envelope import build_envelope, build_text_envelope, fetch_sample
+from loom.store._naming import quote
 from loom.store._profile import profile
-from loom.store._query import quote, reading
+from loom.store._query import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable

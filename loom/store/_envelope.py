@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from loom.store._profile import MAX_TEXT, cut, from_text, quoted, shown
+from loom.store._naming import quote
+from loom.store._profile import MAX_TEXT, cut, from_text, shown
 from loom.tabular import estimate_tokens_bytes
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def fetch_sample(
     columns = dataset.columns if full else dataset.columns[:_SAMPLE_COLUMNS]
     terms = ", ".join(shown(column) for column in columns)
     # the limit stands inside: the terms are long, and need not be computed for the rows that are not taken
-    query = f"SELECT {terms} FROM (SELECT * FROM {quoted(dataset.ref)} LIMIT {int(n)})"
+    query = f"SELECT {terms} FROM (SELECT * FROM {quote(dataset.ref)} LIMIT {int(n)})"
     return [
         {column.name: from_text(column.type, text) for column, text in zip(columns, row, strict=True)}
         for row in connection.execute(query).fetchall()
@@ -325,7 +326,7 @@ def _example(columns: Sequence[ColumnInfo]) -> str:
         if len(column.name) <= _USAGE_NAME and column.name.isprintable() and " from " not in column.name.casefold()
     ]
     chosen = names[:2] + [name for name in names[2:] if not _PLAIN_NAME.match(name)][:1]
-    return ", ".join(quoted(name) for name in chosen) or "*"
+    return ", ".join(quote(name) for name in chosen) or "*"
 
 
 _TEXT_SIZES = ((1400, 500, 40), (800, 300, 30), (400, 200, 20), (200, 100, 10), (80, 40, 5), (0, 0, 0))

@@ -13,12 +13,14 @@ from loom.store._export_path import NewFile, base_name
 from loom.store._export_text import csv_header, csv_row, json_row, write_lines
 from loom.store._export_xlsx import CellTooLong, TooManyRows, write_xlsx
 from loom.store._messages import ExportFormat, Refusal
-from loom.store._query import ResultColumn, quote
+from loom.store._naming import quote
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
     from duckdb import DuckDBPyConnection
+
+    from loom.store._query import ResultColumn
 
 _EXTRAS = {"parquet": "arrow", "arrow": "arrow", "xlsx": "xlsx"}
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from loom.store._query import ResultColumn, quote
+from loom.store._naming import quote
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from loom.store._export import ExportSource
+    from loom.store._query import ResultColumn
 
 _BATCH = 65_536
 _MOST_DIGITS = 38  # of a DECIMAL(38,0)

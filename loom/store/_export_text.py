@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
-from loom.store._query import BATCH_ROWS, ResultColumn, quote
+from loom.store._naming import quote
+from loom.store._query import BATCH_ROWS, ResultColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,8 @@ import duckdb
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loom.store._profile import quoted, share
+from loom.store._naming import quote
+from loom.store._profile import share
 from loom.store._sketches import Sketch, containment, looked_at, take_sketches
 
 if TYPE_CHECKING:
@@ -160,11 +161,11 @@ def _reason(mine: Sketch, other: Sketch) -> Reason | None:
 def _counted(connection: DuckDBPyConnection, pair: _Pair) -> float:
     """Count the overlap; 0 when one of the datasets is gone."""
     mine, other = _comparable(pair)
-    mine_name, other_name = quoted(pair.mine.name), quoted(pair.other.name)
+    mine_name, other_name = quote(pair.mine.name), quote(pair.other.name)
     source = looked_at(pair.mine.ref, mine_name, pair.mine.rows)
     query = (
         f"SELECT count(*), count(*) FILTER (value IN "
-        f"(SELECT {other} FROM {quoted(pair.other.ref)} WHERE {other_name} IS NOT NULL)) "
+        f"(SELECT {other} FROM {quote(pair.other.ref)} WHERE {other_name} IS NOT NULL)) "
         f"FROM (SELECT DISTINCT {mine} AS value FROM {source} WHERE {mine_name} IS NOT NULL)"
     )
     try:
@@ -175,7 +176,7 @@ def _counted(connection: DuckDBPyConnection, pair: _Pair) -> float:
 
 
 def _comparable(pair: _Pair) -> tuple[str, str]:
-    names = (quoted(pair.mine.name), quoted(pair.other.name))
+    names = (quote(pair.mine.name), quote(pair.other.name))
     if pair.mine.type == pair.other.type:
         return names
     return f"CAST({names[0]} AS VARCHAR)", f"CAST({names[1]} AS VARCHAR)"
@@ -198,8 +199,8 @@ def _condition(mine: Sketch, other: Sketch) -> str:
     sides = (
         f"CAST({side} AS VARCHAR)" if sketch.kind == "integer" else side
         for sketch, side in (
-            (mine, f"{mine.ref}.{quoted(mine.name)}"),
-            (other, f"{other.ref}.{quoted(other.name)}"),
+            (mine, f"{mine.ref}.{quote(mine.name)}"),
+            (other, f"{other.ref}.{quote(other.name)}"),
         )
     )
     return " = ".join(sides)

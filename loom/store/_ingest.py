@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from loom.store._arrow import INCOMING, array_of, handed_over, term
-from loom.store._query import quote
+from loom.store._naming import quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

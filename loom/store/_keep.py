@@ -11,7 +11,8 @@ from loom.store._arrow import INCOMING, array_of, handed_over, is_native, term
 from loom.store._cells import cell
 from loom.store._messages import Done, EngineSettings, Materialize, Query, Refusal, Reply
 from loom.store._model import ColumnInfo, Provenance
-from loom.store._query import Selected, quote, render_inline
+from loom.store._naming import quote
+from loom.store._query import Selected, render_inline
 from loom.store._registry import Made
 from loom.tabular import estimate_tokens_bytes
 

@@ -41,3 +41,8 @@ def number_of(ref: str) -> int:
     """Return the number at the end of a name; 0 when there is none."""
     tail = ref.rpartition("_")[2]
     return int(tail) if tail.isdecimal() else 0
+
+
+def quote(name: str) -> str:
+    """Return an identifier as SQL takes it, whatever it holds."""
+    return '"' + name.replace('"', '""') + '"'

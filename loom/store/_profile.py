@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from loom.store._naming import quote
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -86,7 +88,7 @@ class _Counting:
         thorough: bool,
     ) -> None:
         self._connection = connection
-        self._table = quoted(table)
+        self._table = quote(table)
         self._columns = columns
         self._rows = rows
         self._detailed = len(columns) if thorough else min(len(columns), _DETAILED_COLUMNS)
@@ -108,7 +110,7 @@ class _Counting:
         terms: list[str] = []
         for index in indexes:
             column = self._columns[index]
-            name = quoted(column.name)
+            name = quote(column.name)
             terms.append(f"count({name})")
             terms.append(f"list_unique(list({name}))" if small else f"approx_count_distinct({name})")
             detailed = index < self._detailed
@@ -152,7 +154,7 @@ class _Counting:
             parts = [
                 query.format(
                     index=index,
-                    name=quoted(self._columns[index].name),
+                    name=quote(self._columns[index].name),
                     text=shown(self._columns[index]),
                     table=self._table,
                 )
@@ -178,17 +180,12 @@ class _Counting:
         )
 
 
-def quoted(name: str) -> str:
-    """Return an identifier as SQL takes it, whatever it holds."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def shown(column: ColumnInfo, value: str = "") -> str:
     """Return the SQL for the text of a column's value, one character longer than is shown.
 
     Dates and times have the form in which they were sent, where that is known; nested values are JSON.
     """
-    value = value or quoted(column.name)
+    value = value or quote(column.name)
     if column.form:
         text = _as_sent(value, column.form.replace("'", "''"))
     else:
@@ -235,7 +232,7 @@ def _cut_value(value: Any) -> Any:  # Any: a JSON scalar
 def _end(function: str, column: ColumnInfo) -> str:
     if not _has_order(column.type):
         return "NULL"
-    return shown(column, f"{function}({quoted(column.name)})")
+    return shown(column, f"{function}({quote(column.name)})")
 
 
 def _has_order(kind: str) -> bool:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from loom.store._intake import limits_of, view_result
 from loom.store._messages import Done, Pass, Project, Refusal, Reply
 from loom.store._model import Provenance
-from loom.store._query import Refused, bracketed, quote, render_inline, select, too_many
+from loom.store._naming import quote
+from loom.store._query import Refused, bracketed, render_inline, select, too_many
 from loom.store._read import find_column
 from loom.tabular import Passed, build_columns, find_tables
 

@@ -13,6 +13,7 @@ import msgspec
 from loom.store._cells import cell
 from loom.store._engine import EngineBroken
 from loom.store._messages import Refusal
+from loom.store._naming import quote
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -215,11 +216,6 @@ def _missing_column(name: str, message: str) -> Refusal:
         what=f"there is no column {name}",
         advice=f"loom_describe shows all columns; quote names that are no plain identifiers.{near}",
     )
-
-
-def quote(name: str) -> str:
-    """Quote an identifier."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _first_line(error: Exception) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from loom.store._ingest import TEXT_COLUMNS
 from loom.store._messages import Done, Read, Refusal
-from loom.store._query import quote
+from loom.store._naming import quote
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -17,8 +17,8 @@ from loom.store._aliases import Aliases
 from loom.store._ingest import TEXT_COLUMNS, create_table, create_text_table
 from loom.store._messages import Refusal
 from loom.store._model import ColumnInfo, Dataset, LossReason, Lost, Provenance
-from loom.store._naming import dataset_name, number_of
-from loom.store._query import quote, refusal_of
+from loom.store._naming import dataset_name, number_of, quote
+from loom.store._query import refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

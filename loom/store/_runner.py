@@ -66,10 +66,6 @@ class Control:
         finally:
             self._cursors.remove(cursor)
 
-    def watch(self, cursor: Interruptible) -> None:
-        """Let ``cursor`` be interrupted from now on, for as long as the question is at work."""
-        self._cursors.append(cursor)
-
     def interrupt(self) -> None:
         """Interrupt all that is at work."""
         for cursor in tuple(self._cursors):

@@ -38,11 +38,11 @@ from loom.store._messages import (
     Value,
 )
 from loom.store._model import Dataset, Lost
+from loom.store._naming import quote
 from loom.store._query import (
     Refused,
     ResultColumn,
     bracketed,
-    quote,
     reading,
     refusal_of,
     render_inline,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from loom.store._profile import is_integer, profile, quoted
+from loom.store._naming import quote
+from loom.store._profile import is_integer, profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +90,7 @@ def take_sketches(
     parts = [
         f"(SELECT {index}, h FROM (SELECT DISTINCT hash(CAST({name} AS VARCHAR)) AS h FROM "
         f"{looked_at(dataset.ref, name, dataset.rows)} WHERE {name} IS NOT NULL) ORDER BY h LIMIT {_SIZE})"
-        for index, name in enumerate(quoted(column.name) for column in columns)
+        for index, name in enumerate(quote(column.name) for column in columns)
     ]
     hashes: dict[int, list[int]] = {}
     for index, value in connection.execute(" UNION ALL ".join(parts)).fetchall():
@@ -100,7 +101,7 @@ def take_sketches(
 def looked_at(ref: str, name: str, rows: int) -> str:
     """Return what to read a quoted column from: the table, or its first rows when it has very many."""
     # reading through a LIMIT takes twice the time, so there is none without need
-    return quoted(ref) if rows <= LOOKED_AT else f"(SELECT {name} FROM {quoted(ref)} LIMIT {LOOKED_AT})"
+    return quote(ref) if rows <= LOOKED_AT else f"(SELECT {name} FROM {quote(ref)} LIMIT {LOOKED_AT})"
 
 
 def containment(mine: Sketch, other: Sketch, common: int | None = None) -> tuple[float, bool]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 KILL_GRACE = 2.0  # seconds after its deadline in which a question must be answered, or its engine is killed
 _MOST_LOST = 10_000
 _TRIES = 3  # failed starts in a row after which a question is answered instead of waiting for one more
-_COUNTED = ("passed", "taken", "asked")
 
 
 class EngineSession(Protocol):
@@ -131,7 +130,7 @@ class Store:
         """ref → rows, of every dataset there is."""
         self.lost: dict[str, Lost] = {}
         """What went with an engine, newest last; a new engine is told."""
-        self.counts = dict.fromkeys(_COUNTED, 0)
+        self.asked = 0
         self._wall = wall
 
     async def ask(self, op: Op, *, timeout: float) -> Reply:
@@ -147,7 +146,7 @@ class Store:
             raise StoreLost(
                 f"the engine that keeps the datasets is not ready{self._why()}.", hint="Try again in a moment."
             )
-        self.counts["asked"] += 1
+        self.asked += 1
         return await live.ask(op, timeout)
 
     async def _engine(self, *, wait: bool) -> LiveEngine | None:

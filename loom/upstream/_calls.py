@@ -19,6 +19,7 @@ from loom.protocol import (
     server_error_result,
     tool_fault_result,
 )
+from loom.transport import HeldBytes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -37,7 +38,7 @@ _OBJECT, _STRING, _NULL = b"{", b'"', b"n"
 class ToolCallSlot:
     """The slot of one forwarded tools/call."""
 
-    __slots__ = ("_caller", "_repeated", "after", "arguments", "call", "request", "route", "target")
+    __slots__ = ("_caller", "_repeated", "after", "call", "request", "route", "target")
 
     def __init__(self, caller: ToolCaller, request: Request, route: Route, target: CallTarget) -> None:
         self._caller = caller
@@ -45,7 +46,6 @@ class ToolCallSlot:
         self._repeated = False
         self.request = request
         self.route = route
-        self.arguments: Payload | None = None
         self.after: object | None = None
         self.call: Call | None = None
 
@@ -76,6 +76,15 @@ class ToolCallSlot:
         if self.request.is_open:
             self._caller.session.notify(b"notifications/progress", params)
 
+    def arguments(self) -> bytes | None:
+        """Return what the call was sent with, out of the call: a copy would double what waits for a server."""
+        if self.call is None:
+            return None
+        params = self.call.params
+        members = decode_members(params if isinstance(params, bytes) else params(0))
+        found = members.get("arguments") if members is not None else None
+        return bytes(found) if found is not None else None
+
     def cancel(self, reason: bytes | None) -> None:
         """Withdraw the call from its server; the hook of the request."""
         if self.call is not None:
@@ -99,7 +108,9 @@ class ToolCaller:
         start_soon: Callable[[Callable[[], Awaitable[None]]], None],
         hook: CallHook | None = None,
         own_tools: Mapping[bytes, OwnTool] | None = None,
+        held: HeldBytes | None = None,
     ) -> None:
+        self._held = held or HeldBytes()
         self.session = session
         self.errors_as_results = errors_as_results
         self.hook = hook
@@ -195,7 +206,6 @@ class ToolCaller:
         if complaint is not None:
             slot.fail(_refused(target, complaint))
             return
-        slot.arguments = arguments
         forwarded, token = forward_params(members, route.original)
         call = slot.call = Call(slot, b"tools/call", forwarded, self._session_id, progress_token=token)
         request.on_cancel = slot.cancel
@@ -206,13 +216,15 @@ class ToolCaller:
         """Let the hook have a result; whatever comes of it, the client gets one, ``raw`` if nothing better."""
         hook, request = self.hook, slot.request
         assert hook is not None, "only a hook wants a result"
-        arguments = bytes(slot.arguments) if slot.arguments is not None else None
+        arguments = slot.arguments()
 
         async def replace() -> None:
             better: bytes | None = None
+            self._held.add(len(raw))
             try:
                 better = await hook.replace(slot.route, arguments, raw, self._session_id, slot.after)
             finally:  # a bug in there must not lose the result; one that was cancelled is not open any more
+                self._held.remove(len(raw))
                 request.result(better if better is not None else raw)
 
         if request.is_open:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real
 
 # logging is not among them: trio itself brings it along
-HEAVY = ["duckdb", "mcp", "tenacity", "jsonschema_rs", "watchfiles", "asyncio", "argparse"]
+HEAVY = ["duckdb", "arro3", "loom.tabular", "mcp", "tenacity"]
+HEAVY += ["jsonschema_rs", "watchfiles", "asyncio", "argparse"]
 QUICK = {"baseDelayMs": 50, "maxDelayMs": 100, "maxAttempts": 2, "probeAfterSeconds": 0}
 
 

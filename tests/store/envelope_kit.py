@@ -9,7 +9,8 @@ import duckdb
 
 from loom.store._envelope import build_envelope, fetch_sample
 from loom.store._model import ColumnInfo, Dataset, Provenance
-from loom.store._profile import ColumnProfile, profile, quoted
+from loom.store._naming import quote
+from loom.store._profile import ColumnProfile, profile
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -27,7 +28,7 @@ def engine() -> DuckDBPyConnection:
 
 def make(connection: DuckDBPyConnection, ref: str, query: str, **fields: Any) -> Dataset:
     """Make a dataset of a query's rows. ``details`` maps column names to further fields of their ColumnInfo."""
-    connection.execute(f"CREATE TABLE {quoted(ref)} AS {query}")
+    connection.execute(f"CREATE TABLE {quote(ref)} AS {query}")
     return known(connection, ref, **fields)
 
 
@@ -36,9 +37,9 @@ def known(
 ) -> Dataset:
     columns = tuple(
         ColumnInfo(name=name, type=kind, **{"path": f"$.{name}", **(details or {}).get(name, {})})
-        for name, kind, *_ in connection.execute(f"DESCRIBE {quoted(ref)}").fetchall()
+        for name, kind, *_ in connection.execute(f"DESCRIBE {quote(ref)}").fetchall()
     )
-    counted = connection.execute(f"SELECT count(*) FROM {quoted(ref)}").fetchone()
+    counted = connection.execute(f"SELECT count(*) FROM {quote(ref)}").fetchone()
     assert counted
     settings = {
         "kind": "table",

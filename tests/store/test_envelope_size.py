@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from test_envelope_content import HINT, text_dataset
 
 from loom.store._envelope import build_text_envelope
-from loom.store._profile import quoted
+from loom.store._naming import quote
 from loom.tabular import estimate_tokens_bytes
 
 
@@ -87,7 +87,7 @@ def test_context_that_json_cannot_say_means_no_envelope():
 
 def test_a_materialized_dataset_has_an_envelope_whatever_its_original():
     connection = engine()
-    name = quoted("x" * 20_000)
+    name = quote("x" * 20_000)
     for query in ("SELECT 1 AS v WHERE false", wide(2000), f"SELECT 1 AS {name}"):
         dataset = make(connection, f"ds_{len(query)}", query)
         found = envelope(connection, dataset, original_tokens=0, persisted=True)
@@ -162,7 +162,7 @@ JSON = st.recursive(
 def test_random_envelopes_are_small_and_true(names, cells, context, original):
     connection = engine()
     columns = ", ".join(
-        f"CAST({'NULL' if cell is None else '?'} AS {kind(cell)}) AS {quoted(name)}"
+        f"CAST({'NULL' if cell is None else '?'} AS {kind(cell)}) AS {quote(name)}"
         for name, cell in zip(names, cells * 60, strict=False)
     )
     given_cells = [cell for _, cell in zip(names, cells * 60, strict=False) if cell is not None]
