@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import psutil
 import pytest
 from real_environments import RealEnv
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# No test asserts a time: an example may take long on a busy machine.
+hypothesis.settings.register_profile("loom", deadline=None)
+hypothesis.settings.load_profile("loom")
 
 
 @pytest.fixture(scope="session")

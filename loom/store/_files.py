@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 
 from loom.store._engine import Engine
-from loom.store._persist import Books, UnknownFormat
+from loom.store._persist import Books, UnknownFormat, is_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 
 _PREFIX, _SUFFIX = "store-", ".duckdb"
 _MOST_FILES = 10_000
+_UNUSABLE = (duckdb.Error, UnknownFormat, OSError)
+_HOLDER = re.compile(r"Conflicting lock is held in .*\(PID (\d+)\)")
 
 
 class Held(NamedTuple):
-    """A file that a running loom holds."""
+    """A file that a running loom, or another program, holds."""
 
     path: Path
     pid: int | None
@@ -39,37 +42,52 @@ class OpenStore:
 
     def close(self) -> None:
         """Close the file and let go of it."""
-        self.engine.close()
-        os.close(self._lock)
+        try:
+            self.engine.close()
+        finally:
+            os.close(self._lock)
 
 
 def acquire(settings: EngineSettings, folder: Path) -> OpenStore:
     """Open the newest file that nobody holds, or a new one. A file that cannot be read is left alone.
+
+    The engine's own log gets the mask of the process: set it to 077 for a process that writes.
 
     Raises:
         OSError: the folder cannot be made or written to.
         duckdb.Error: a new file cannot be made.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    holder = os.getppid()  # the worker's parent is the loom that people know
     for path in _files(folder):
-        lock = _try_lock(path)
+        lock = _try_lock(path, holder)
         if lock is None:
             continue
         try:
             return _open(settings, path, lock)
-        except (duckdb.Error, UnknownFormat, OSError):
+        except _UNUSABLE:
             os.close(lock)
     for number in range(1, _MOST_FILES):
         path = folder / f"{_PREFIX}{number:04}{_SUFFIX}"
         if path.exists():
             continue
-        lock = _try_lock(path)
-        if lock is not None and not path.exists():
+        lock = _try_lock(path, holder)
+        if lock is None:
+            continue
+        if path.exists():
+            os.close(lock)  # somebody was faster
+            continue
+        try:
             return _open(settings, path, lock)
-    raise OSError(f"there are {_MOST_FILES} store files in the folder")
+        except BaseException:
+            os.close(lock)
+            raise
+    raise OSError("no store file can be made in the folder")
 
 
 def _open(settings: EngineSettings, path: Path, lock: int) -> OpenStore:
+    if path.exists():
+        _look(path)
     before = os.umask(0o077)
     try:
         engine = Engine.open(settings, str(path))
@@ -82,17 +100,32 @@ def _open(settings: EngineSettings, path: Path, lock: int) -> OpenStore:
         raise
 
 
+def _look(path: Path) -> None:
+    """Make sure that a file is a store before anything opens it for writing, which alone may change it.
+
+    Raises:
+        UnknownFormat, duckdb.Error: it is none, or it cannot be read.
+    """
+    connection = duckdb.connect(str(path), read_only=True, config={"enable_external_access": "false"})
+    try:
+        is_store(connection)
+    finally:
+        connection.close()
+
+
 def open_free(settings: EngineSettings, folder: Path) -> Iterator[OpenStore | Held]:
     """Yield each file of a folder, the newest first: opened if it is free, else who holds it."""
     for path in _files(folder):
-        lock = _try_lock(path)
+        lock = _try_lock(path, os.getpid())
         if lock is None:
             yield Held(path, _holder(path))
             continue
         try:
             opened = _open(settings, path, lock)
-        except (duckdb.Error, UnknownFormat, OSError):
+        except _UNUSABLE as error:
             os.close(lock)  # no store file, or one of another version: left alone
+            if found := _HOLDER.search(str(error)):
+                yield Held(path, int(found[1]))
             continue
         yield opened
 
@@ -100,23 +133,38 @@ def open_free(settings: EngineSettings, folder: Path) -> Iterator[OpenStore | He
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    found = [path for path in folder.glob(f"{_PREFIX}*{_SUFFIX}") if path.is_file()]
-    return sorted(found, key=lambda path: (-path.stat().st_mtime, path.name))
+    dated = [(_written_at(path), path) for path in folder.glob(f"{_PREFIX}*{_SUFFIX}") if path.is_file()]
+    return [path for _, path in sorted(dated, key=lambda each: (-each[0], each[1].name))]
+
+
+def _written_at(path: Path) -> float:
+    """Return when a file was last written; until a checkpoint that is seen at its log only."""
+    times = [0.0]
+    for each in (path, path.with_name(f"{path.name}.wal")):
+        try:
+            times.append(each.stat().st_mtime)
+        except OSError:
+            continue  # there is none, or it went in this moment
+    return max(times)
 
 
 def _lock_path(path: Path) -> Path:
     return path.with_suffix(".lock")
 
 
-def _try_lock(path: Path) -> int | None:
-    fd = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+def _try_lock(path: Path, holder: int) -> int | None:
+    """Lock a file for ``holder``; None when it is held, or when there can be no lock for it."""
+    try:
+        fd = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(fd, 0)
+        os.write(fd, b"%d\n" % holder)
     except OSError:
         os.close(fd)
         return None
-    os.ftruncate(fd, 0)
-    os.write(fd, b"%d\n" % os.getppid())  # the worker's parent is the loom that people know
     return fd
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import msgspec
 
-from loom.store._guard_tree import Walk, is_limited
+from loom.store._guard_text import decoded, prepared
+from loom.store._guard_tree import Walk, folded, is_limited
 from loom.store._messages import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MOST_BYTES = 100_000
 _SERIALIZE = "SELECT json_serialize_sql(?::varchar, skip_null:=true, skip_empty:=true, skip_default:=true)"
 _WRITE_SELECT = "Write one SELECT (WITH, FROM-first, VALUES, DESCRIBE and SUMMARIZE work too)."
 _CLOSE = 3
@@ -50,19 +50,21 @@ class Guard:
         self._connection.close()
 
     def check(self, sql: str, names: Mapping[str, str], params: object = None) -> Checked | Refusal:
-        """Judge a statement. ``names`` maps the lower-cased name of each dataset and alias to its real one."""
-        if len(sql.encode(errors="replace")) > MOST_BYTES:
-            return Refusal(
-                code="too_long", what=f"the SQL has more than {MOST_BYTES:,} bytes", advice="Shorten it."
-            )
-        tree = self._parse(sql)
+        """Judge a statement. ``names`` maps the lower-cased name of each dataset and alias to its real one.
+
+        The ``sql`` of the answer is what was judged: the statement without semicolons and comments at its end.
+        """
+        text = prepared(sql)
+        if isinstance(text, Refusal):
+            return text
+        tree = self._parse(text)
         if isinstance(tree, Refusal):
             return tree
         walk = Walk(names, self.denied, has_params=params is not None)
         refusal = walk.statement(tree)
         if refusal is not None:
             return self._with_close_names(refusal, walk, names)
-        return Checked(sql=sql, tables=tuple(sorted(walk.tables)), limited=is_limited(tree))
+        return Checked(sql=text, tables=tuple(sorted(walk.tables)), limited=is_limited(tree))
 
     def _parse(self, sql: str) -> dict[str, Any] | Refusal:  # Any: JSON
         with self._lock:
@@ -73,10 +75,9 @@ class Guard:
                 (text,) = self._connection.execute(_SERIALIZE, [sql]).fetchone() or ("{}",)
             except duckdb.Error as error:
                 return _parse_error(error)
-        try:
-            tree = msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            return Refusal(code="too_deep", what="the SQL is nested too deeply", advice="Simplify it.")
+        tree = decoded(text)
+        if isinstance(tree, Refusal):
+            return tree
         if tree.get("error") or len(tree.get("statements", ())) != 1:
             return Refusal(code="not_a_select", what="this statement cannot be checked", advice=_WRITE_SELECT)
         statement: dict[str, Any] = tree["statements"][0]  # Any: JSON
@@ -103,7 +104,7 @@ class Guard:
     def _with_close_names(refusal: Refusal, walk: Walk, names: Mapping[str, str]) -> Refusal:
         if walk.unknown is None:
             return refusal
-        close = difflib.get_close_matches(walk.unknown.lower(), list(names), n=_CLOSE, cutoff=0.5)
+        close = difflib.get_close_matches(folded(walk.unknown), list(names), n=_CLOSE, cutoff=0.5)
         near = f"Close names: {', '.join(names[name] for name in close)}. " if close else ""
         return msgspec.structs.replace(refusal, advice=f"{near}{refusal.advice}")
 

@@ -149,6 +149,7 @@ def _ingest(
             session=op.session,
             context=found.context if main else {},
             original_tokens=tokens if main else 0,
+            beside=tuple(each.ref for each in made),
         )
         if isinstance(dataset, Refusal):
             return Pass(dataset.code)

@@ -14,22 +14,21 @@ import duckdb
 import msgspec
 
 from loom.store._aliases import Aliases
+from loom.store._eviction import Gauge, over_budget, settle, victims
 from loom.store._ingest import TEXT_COLUMNS, create_table, create_text_table
-from loom.store._messages import Refusal
 from loom.store._model import ColumnInfo, Dataset, LossReason, Lost, Provenance
 from loom.store._naming import dataset_name, number_of, quote
+from loom.store._persist import MOST_LOST
 from loom.store._query import refusal_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from loom.store._engine import Engine
-    from loom.store._messages import EngineSettings
+    from loom.store._messages import EngineSettings, Refusal
     from loom.store._persist import Books
     from loom.tabular import Columns
 
-MOST_LOST = 10_000
-_FILE_SHARE = 3  # a file holds a table in about a third of the bytes that are handed over
 _TEXT_INFO = (
     ColumnInfo(name=TEXT_COLUMNS[0], path="$.line", type="BIGINT"),
     ColumnInfo(name=TEXT_COLUMNS[1], path="$.start", type="BIGINT"),
@@ -55,6 +54,8 @@ class Registry:
         self._budget = settings.budget_bytes
         self._now = now
         self._books = books
+        self._gauge = Gauge(engine, in_file=books is not None)
+        self._unpacked: dict[str, Dataset] = {}  # of a file: made since the last checkpoint, measured in memory
         self.aliases = Aliases(engine)
         self._datasets: dict[str, Dataset] = {}
         self._lost: dict[str, Lost] = {lost.ref: lost for lost in settings.lost}
@@ -69,11 +70,14 @@ class Registry:
         for dataset in books.datasets():
             self._datasets[dataset.ref] = dataset
             self._lost.pop(dataset.ref, None)
+            self._unpacked[dataset.ref] = dataset
             self._uses = max(self._uses, dataset.used_at)
             if dataset.alias is not None:
                 self.aliases.add(dataset.alias, dataset)
-        for lost in books.lost():
+        for lost, alias in books.lost():
             self._lost.setdefault(lost.ref, lost)
+            if alias is not None:
+                self.aliases.count_gone(alias, lost.ref)
 
     # ------------------------------------------------------------ making
 
@@ -87,8 +91,13 @@ class Registry:
         session: str = "stdio",
         context: Mapping[str, Any] | None = None,  # Any: JSON
         original_tokens: int = 0,
+        beside: Collection[str] = (),
     ) -> Dataset | Refusal:
-        """Keep typed columns as a new dataset; nothing is left when it is refused."""
+        """Keep typed columns as a new dataset; nothing is left when it is refused.
+
+        ``beside`` are the datasets that were made of the same result: none of them is evicted for this one, and
+        all of them together are not above the budget.
+        """
 
         def fill(connection: duckdb.DuckDBPyConnection, name: str) -> Made:
             raw_bytes = create_table(connection, name, columns)
@@ -103,6 +112,7 @@ class Registry:
             session=session,
             context=dict(context or {}),
             original_tokens=original_tokens,
+            beside=beside,
         )
 
     def add_from(
@@ -142,19 +152,21 @@ class Registry:
         fill: Callable[[duckdb.DuckDBPyConnection, str], Made],
         *,
         alias: str | None = None,
+        beside: Collection[str] = (),
         **fields: Any,  # Any: fields of Dataset
     ) -> Dataset | Refusal:
         with self._engine.write_lock:
             name = self._next_name(parts)
             root = self._engine.root
-            held_before = self._held()
+            held_beside = sum(self._datasets[ref].bytes for ref in beside if ref in self._datasets)
+            self._gauge.start()
             root.execute("BEGIN TRANSACTION")
             try:
                 made = fill(root, name)
-                size = self._size(held_before, made)
-                if size > self._budget:
+                size = self._gauge.growth(made.raw_bytes)
+                if size + held_beside > self._budget:
                     root.execute("ROLLBACK")
-                    return _over_budget(size, self._budget)
+                    return over_budget(size + held_beside, self._budget)
                 dataset = self._dataset(name, made, size, alias, fields)
                 if self._books is not None:
                     self._books.put(root, dataset)
@@ -166,9 +178,11 @@ class Registry:
                 self._roll_back()
                 raise
             self._datasets[name] = dataset
+            if self._books is not None:
+                self._unpacked[name] = dataset
             if dataset.alias is not None:
                 self.aliases.add(dataset.alias, dataset)
-            self._evict(but=name)
+            self._evict(spare={name, *beside})
             return dataset
 
     def _roll_back(self) -> None:
@@ -181,7 +195,8 @@ class Registry:
         self, name: str, made: Made, size: int, alias: str | None, fields: dict[str, Any]
     ) -> Dataset:  # Any: as in _add
         self._uses += 1
-        known = self._datasets.keys()
+        if alias is not None:
+            alias = self._alias(alias, fields["provenance"], name)
         return Dataset(
             ref=name,
             kind=fields.pop("kind", "table"),
@@ -190,12 +205,16 @@ class Registry:
             created_at=self._now(),
             used_at=self._uses,
             bytes=size,
-            alias=self.aliases.choose(alias, known) if alias is not None else None,
+            alias=alias,
             **fields,
         )
 
+    def _alias(self, wanted: str, provenance: Provenance, name: str) -> str:
+        given = self.aliases.given(provenance)
+        return given or self.aliases.choose(wanted, taken={name, *self._datasets, *self._lost})
+
     def _next_name(self, parts: tuple[str, ...]) -> str:
-        taken = self.aliases.names()
+        taken = self.aliases.ever()
         while True:
             self._last += 1
             name = dataset_name(parts, self._last)
@@ -213,7 +232,7 @@ class Registry:
         members = self.aliases.members(name)
         if members:
             return self._datasets.get(members[-1])
-        return self._lost.get(name)
+        return self.gone(name)
 
     def datasets(self) -> list[Dataset]:
         """Return all datasets, the newest last."""
@@ -224,8 +243,9 @@ class Registry:
         return {**{ref: ref for ref in list(self._datasets)}, **self.aliases.names()}
 
     def gone(self, ref: str) -> Lost | None:
-        """Return when and why a dataset went."""
-        return self._lost.get(ref.lower())
+        """Return when and why a dataset went; of a view, the last one that it covered."""
+        name = ref.lower()
+        return self._lost.get(name) or self._lost.get(self.aliases.last_gone(name) or "")
 
     def use(self, tables: Iterable[str]) -> list[str]:
         """Count a use of what a query reads, and return the notes that belong to its answer."""
@@ -248,7 +268,7 @@ class Registry:
 
     def usage(self) -> int:
         """Return the bytes that all datasets hold."""
-        return self._held() if self._books is None else sum(each.bytes for each in self.datasets())
+        return sum(dataset.bytes for dataset in self.datasets())
 
     # ------------------------------------------------------------ changing
 
@@ -279,19 +299,25 @@ class Registry:
                 self._remove(dataset, None)
 
     def _remove(self, dataset: Dataset, lost: Lost | None) -> None:
-        root = self._engine.root
+        root, alias = self._engine.root, dataset.alias
+        if alias is not None:
+            self.aliases.remove(alias, dataset)
         root.execute("BEGIN TRANSACTION")
         try:
             root.execute(f"DROP TABLE IF EXISTS {quote(dataset.ref)} CASCADE")
             if self._books is not None:
-                self._books.remove(root, dataset.ref, lost)
+                self._books.remove(root, dataset.ref, lost, alias)
             root.execute("COMMIT")
         except BaseException:
             self._roll_back()
+            if alias is not None:
+                self.aliases.add(alias, dataset)
             raise
         del self._datasets[dataset.ref]
-        self.aliases.remove(dataset, unheard_of=lost is None)
+        self._unpacked.pop(dataset.ref, None)
         if lost is not None:
+            if alias is not None:
+                self.aliases.count_gone(alias, dataset.ref)
             self._lost[dataset.ref] = lost
             self.news.append(lost)
             while len(self._lost) > MOST_LOST:
@@ -303,40 +329,30 @@ class Registry:
 
     # ------------------------------------------------------------ the budget
 
-    def _evict(self, *, but: str) -> None:
-        """Drop until the budget holds: query results that nobody asked for first, then the least recently used."""
-        evicted = False
-        while self.usage() > self._budget:
-            candidates = [each for each in self.datasets() if not each.pinned and each.ref != but]
-            if not candidates:
-                break
-            victim = min(candidates, key=lambda each: (not each.implicit, each.used_at))
-            self.drop(victim.ref, "evicted")
-            evicted = True
-        if evicted and self._books is not None:
+    def _evict(self, *, spare: Collection[str]) -> None:
+        """Drop until the budget holds; a file is packed first, which may be enough."""
+        if self.usage() <= self._budget:
+            return
+        self._pack()
+        chosen = victims(self.datasets(), budget=self._budget, spare=spare)
+        for dataset in chosen:
+            self.drop(dataset.ref, "evicted")
+        if chosen:
+            self._pack()
+
+    def _pack(self) -> None:
+        """Let a file give back what was dropped, and measure in it what was made since the last time."""
+        if self._books is None:
+            return
+        try:
             self._engine.root.execute("CHECKPOINT")
-
-    def _held(self) -> int:
-        if self._books is not None:
-            return 0
-        (held,) = self._engine.root.execute(
-            "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory() "
-            "WHERE tag = 'IN_MEMORY_TABLE'"
-        ).fetchone() or (0,)
-        return int(held)
-
-    def _size(self, held_before: int, made: Made) -> int:
-        if self._books is not None:
-            return made.raw_bytes // _FILE_SHARE
-        return max(0, self._held() - held_before)
-
-
-def _over_budget(size: int, budget: int) -> Refusal:
-    return Refusal(
-        code="over_budget",
-        what=f"the dataset alone would hold {size:,} bytes, and memoryBudgetBytes is {budget:,}",
-        advice="Ask for fewer rows or columns, or raise memoryBudgetBytes.",
-    )
+        except duckdb.Error as error:
+            refusal_of(error)  # raises what must not be passed over
+            return  # others are at work in the file: the next one will do
+        fresh = list(self._unpacked.values())
+        packed = self.usage() - sum(dataset.bytes for dataset in fresh)
+        settle(fresh, max(0, self._gauge.in_file() - packed))
+        self._unpacked = {}
 
 
 def _info(column: Any) -> ColumnInfo:  # Any: a Column, whose other fields are the same

@@ -177,6 +177,7 @@ class Store:
         self.alive.update(answer.made)
         for lost in answer.gone:
             self.alive.pop(lost.ref, None)
+            self.lost[lost.ref] = lost
 
     def engine_ready(self, datasets: dict[str, int]) -> None:
         """A new engine has opened; ``datasets`` are those that its file held."""

@@ -89,6 +89,13 @@ def test_a_large_result_becomes_a_dataset_with_the_types_of_the_query(bench):
     ]
 
 
+def test_a_result_of_a_few_wide_rows_goes_up_where_an_envelope_would_not_pay(benches):
+    b = benches(token_threshold=100)
+    ref = b.take([{f"column_{c}": f"value {n} of {c}" for c in range(11)} for n in range(60)])["ref"]
+    assert len(b.sql(f"SELECT * FROM {ref} OFFSET 58")) == 2
+    assert b.refs() == [ref]
+
+
 def test_who_writes_a_limit_sees_ten_times_as_much(bench):
     ref = bench.take(rows(400))["ref"]
     assert len(bench.sql(f"SELECT * FROM {ref} LIMIT 90")) == 90
