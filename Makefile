@@ -14,7 +14,7 @@ PY = .venv/bin/python
 
 # Public bug reports as runnable cases; they lie beside the checkout, where there are any.
 CASES_FOLDER = ../shared/cases
-CASES = B00,B01,B02,B03,B040,B041,B042,B046,B048,B05,B06,B07,B08
+CASES = B00,B01,B02,B03,B040,B041,B042,B046,B048,B05,B06,B07,B08,B10,B11,B12,B14
 
 .PHONY: help
 help: ## Say what can be made
