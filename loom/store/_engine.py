@@ -9,6 +9,7 @@ the folder holds nothing but spill and the guard lets no file function through.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _MIB = 1024 * 1024
 _MEMORY_PER_THREAD = 64 * _MIB  # fewer threads on a small limit, or each has too little to work with
 _CEILING_MARGIN = 5.0  # seconds past the query timeout after which the engine gives up by itself
+_GUARD_MEMORY = "256MB"  # a list of 50,000 numbers, which 100 kB can hold, takes more than 64 MB as a tree
 
 
 class EngineUnsafe(Exception):
@@ -40,9 +42,11 @@ def threads_for(memory_limit_bytes: int, cores: int) -> int:
 class Engine:
     """One sealed database. ``root`` belongs to whoever holds ``write_lock``; everybody else takes a ``cursor``."""
 
-    def __init__(self, root: duckdb.DuckDBPyConnection, guard: Guard) -> None:
+    def __init__(self, root: duckdb.DuckDBPyConnection, guard: Guard, *, max_query_bytes: int) -> None:
         self.root = root
         self.guard = guard
+        self.max_query_bytes = max_query_bytes
+        """What the values of one result may come to while they are fetched."""
         self.write_lock = threading.RLock()
 
     @classmethod
@@ -56,11 +60,17 @@ class Engine:
         root = _sealed(settings, database)
         try:
             _prove(root)
-            guard = Guard(_sealed(settings, ":memory:", threads=1, memory_limit="64MB"), denied=_denied(root))
+            judge = _sealed(settings, ":memory:", threads=1, memory_limit=_GUARD_MEMORY)
+            try:
+                _prove_reads_only(judge)
+                guard = Guard(judge, denied=_denied(root))
+            except BaseException:
+                judge.close()
+                raise
         except BaseException:
             root.close()
             raise
-        return cls(root, guard)
+        return cls(root, guard, max_query_bytes=settings.max_query_bytes)
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a connection of one's own to the same database; close it when done."""
@@ -86,6 +96,7 @@ def _sealed(
         "threads": threads or threads_for(settings.memory_limit_bytes, os.cpu_count() or 1),
         "temp_directory": spill,
         "max_temp_directory_size": f"{max(1, settings.temp_max_bytes // _MIB)}MiB",
+        "max_execution_time": int((settings.query_timeout + _CEILING_MARGIN) * 1000),
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
@@ -111,29 +122,50 @@ def _prove(connection: duckdb.DuckDBPyConnection) -> None:
     """Try what must not work, and go on only if each attempt fails as it should."""
     cursor = connection.cursor()
     try:
-        _must_fail(cursor, f"SELECT * FROM read_text('{__file__}')".replace("\\", "/"), duckdb.PermissionException)
+        this_file = __file__.replace("'", "''")
+        _must_fail(cursor, f"SELECT * FROM read_text('{this_file}')", duckdb.PermissionException)
         _must_fail(cursor, "SET threads=1", duckdb.InvalidInputException)
         _must_fail(cursor, "LOAD httpfs", duckdb.PermissionException)
-        loom_variable = [1]  # a name that a replacement scan would find in this frame
         _must_fail(cursor, "FROM loom_variable", duckdb.CatalogException)
-        del loom_variable
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        _must_fail(cursor, "CREATE TABLE loom_probe AS SELECT 1", duckdb.TransactionException)
+        cursor.execute("ROLLBACK")
+    finally:
+        cursor.close()
+
+
+def _prove_reads_only(connection: duckdb.DuckDBPyConnection) -> None:
+    """Try a write inside a SELECT on a table that exists; in a database that holds nothing else."""
+    cursor = connection.cursor()
+    try:
+        cursor.execute("CREATE TABLE loom_probe AS SELECT 1 AS x")
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        writing = "WITH w AS (DELETE FROM loom_probe RETURNING x) SELECT x FROM w"
+        _must_fail(cursor, writing, duckdb.TransactionException)
+        cursor.execute("ROLLBACK")
+        cursor.execute("DROP TABLE loom_probe")
     finally:
         cursor.close()
 
 
 def _must_fail(cursor: duckdb.DuckDBPyConnection, sql: str, expected: type[duckdb.Error]) -> None:
+    # A replacement scan looks into the frame that executes: with scans on, the error would be another one.
+    loom_variable = object()
     try:
         cursor.execute(sql).fetchall()
     except expected:
         return
     except duckdb.Error as error:
         raise EngineUnsafe(f"the self-test {sql.split(' ')[0]} failed as {type(error).__name__}") from error
+    finally:
+        del loom_variable
     raise EngineUnsafe(f"the self-test {sql.split(' ')[0]} was let through")
 
 
 # ---------------------------------------------------------------- functions that no query may call
 
 _HARMLESS_SIDE_EFFECTS = frozenset({"random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "error"})
+_FROM = re.compile(r"\bfrom\b")
 _ALWAYS_DENIED = frozenset(
     {
         "current_query",
@@ -144,6 +176,7 @@ _ALWAYS_DENIED = frozenset(
         "json_execute_serialized_sql",
         "json_serialize_plan",
         "nextval",
+        "parse_duckdb_log_message",
         "pg_sleep",
         "set_config",
         "setseed",
@@ -156,18 +189,24 @@ _ALWAYS_DENIED = frozenset(
 
 
 def _denied(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """Compute the deny set: what has side effects or looks outside, and every macro that calls one of them."""
+    """Compute the deny set: what has side effects or looks outside, and every macro that calls one of them.
+
+    A macro with a FROM reads the catalogue of the engine.
+    """
     cursor = connection.cursor()
     try:
         rows = cursor.execute(
             "SELECT lower(function_name), coalesce(macro_definition, ''), coalesce(has_side_effects, false) "
-            "FROM duckdb_functions()"
+            # a table macro may be named like an aggregate, and the guard knows table functions by their own list
+            "FROM duckdb_functions() WHERE function_type <> 'table_macro'"
         ).fetchall()
     finally:
         cursor.close()
     denied = set(_ALWAYS_DENIED)
     denied |= {name for name, _, effects in rows if effects and name not in _HARMLESS_SIDE_EFFECTS}
+    denied |= {name for name, _, _ in rows if name.startswith("__internal_")}
     macros = [(name, definition.lower()) for name, definition, _ in rows if definition]
+    denied |= {name for name, text in macros if _FROM.search(text)}
     while True:
         more = {name for name, text in macros if name not in denied and any(_calls(text, bad) for bad in denied)}
         if not more:

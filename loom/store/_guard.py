@@ -122,5 +122,7 @@ def _other_kind(kind: str) -> Refusal:
 
 
 def _parse_error(error: Exception) -> Refusal:
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return Refusal(code="too_long", what="the SQL takes too much memory to check", advice="Shorten it.")
     text = " ".join(str(error).split("LINE 1:")[0].split())[:_ERROR_CHARS].rstrip(".")
     return Refusal(code="parse_error", what=text or "the SQL cannot be parsed", advice="The dialect is DuckDB.")

@@ -78,9 +78,10 @@ def _literal(node: dict[str, Any]) -> int | None:  # Any: JSON
     if node.get("class") == "CONSTANT":
         literal: dict[str, Any] = node.get("literal", {})  # Any: JSON
         text = str(literal.get("text", ""))
-        if literal.get("kind") != "INTEGER" or not text.isdecimal() or len(text) > len(str(MOST_SIZE)):
+        digits = text.removeprefix("-")
+        if literal.get("kind") != "INTEGER" or not digits.isdecimal() or len(digits) > len(str(MOST_SIZE)):
             return None
-        return int(text) if int(text) <= MOST_SIZE else None
+        return int(text) if int(digits) <= MOST_SIZE else None
     if node.get("class") == "FUNCTION" and _name(node) == "-" and len(node.get("arguments", ())) == 1:
         argument = node["arguments"][0]
         inner = _literal(argument.get("expression", argument))
