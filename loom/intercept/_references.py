@@ -49,7 +49,11 @@ def find_references(arguments: bytes) -> tuple[Reference, ...]:
 
 
 def _search(raw: bytes, path: Path, found: list[Reference]) -> None:
-    if _MARK not in raw or len(path) > _MOST_DEPTH:
+    if _MARK not in raw:
+        return
+    if len(path) > _MOST_DEPTH:
+        # sent on as it is, a reference would reach the tool as data
+        found.append(Reference(path=path, complaint=f"$loom stands deeper than {_MOST_DEPTH} levels"))
         return
     members = decode_members(raw) if raw.lstrip()[:1] == b"{" else None
     if members is not None:

@@ -11,13 +11,11 @@ import msgspec
 from loom.store._export_columnar import columnar_terms, needs_pyarrow, write_columnar
 from loom.store._export_path import NewFile, base_name
 from loom.store._export_text import csv_header, csv_row, json_row, write_lines
-from loom.store._export_xlsx import CellTooLong, TooManyRows, write_xlsx
+from loom.store._export_xlsx import SheetFull, sheet_row, write_xlsx
 from loom.store._messages import ExportFormat, Refusal
 from loom.store._naming import quote
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from duckdb import DuckDBPyConnection
 
     from loom.store._query import ResultColumn
@@ -67,7 +65,7 @@ def export(
     """
     try:
         with NewFile(Path(folder)) as new:
-            rows = _write(cursor, source, new.file, kind, raw=raw)
+            rows = _write(cursor, source, new, kind, raw=raw)
             name = base_name(filename or source.name, kind)
             path, size = new.keep(name, overwrite=overwrite)
     except ModuleNotFoundError:
@@ -76,13 +74,11 @@ def export(
             what=f"{kind} needs a package that is not installed",
             advice=f"Install it with pip install 'loomd[{_EXTRAS[kind]}]', or export csv, json or jsonl.",
         )
-    except TooManyRows:
+    except SheetFull as full:
+        return Refusal(code=full.code, what=full.what, advice="Export csv or parquet.")
+    except NotImplementedError as error:
         return Refusal(
-            code="too_many_rows", what="a sheet holds at most 1,048,575 rows", advice="Export csv or parquet."
-        )
-    except CellTooLong:
-        return Refusal(
-            code="cell_too_long", what="a cell of a sheet holds at most 32,766 characters", advice="Export csv."
+            code="unsupported_type", what=f"{kind} cannot hold it: {error}", advice="Export csv or json."
         )
     except OSError as error:
         return _refusal(error, folder)
@@ -100,25 +96,26 @@ def _refusal(error: OSError, folder: str) -> Refusal:
 
 
 def _write(
-    cursor: DuckDBPyConnection, source: ExportSource, out: BinaryIO, kind: ExportFormat, *, raw: bool
+    cursor: DuckDBPyConnection, source: ExportSource, new: NewFile, kind: ExportFormat, *, raw: bool
 ) -> int:
-    columns = source.columns
+    columns, out = source.columns, new.file
     if kind == "csv":
-        source.execute(cursor, csv_row(columns, raw=raw))
+        source.execute(cursor, csv_row(cursor, columns, raw=raw))
         out.write(f"{csv_header(columns, raw=raw)}\r\n".encode())
         return write_lines(cursor, out, between="\r\n", after="\r\n")
     if kind == "jsonl":
-        source.execute(cursor, json_row(columns))
+        source.execute(cursor, json_row(cursor, columns))
         return write_lines(cursor, out, between="\n", after="\n")
     if kind == "json":
-        source.execute(cursor, json_row(columns))
+        source.execute(cursor, json_row(cursor, columns))
         out.write(b"[\n")
         rows = write_lines(cursor, out, between=",\n", after="\n")
         out.write(b"]\n")
         return rows
     if kind == "xlsx":
-        source.execute(cursor, "*")
-        return write_xlsx(cursor, out, columns, raw=raw)
+        source.execute(cursor, sheet_row(cursor, columns))
+        return write_xlsx(cursor, new, columns, raw=raw)
     needs_pyarrow()
-    statement = source.statement(columnar_terms(cursor, source))
-    return write_columnar(cursor, statement, out, parquet=kind == "parquet")
+    parquet = kind == "parquet"
+    statement = source.statement(columnar_terms(cursor, source, parquet=parquet))
+    return write_columnar(cursor, statement, out, parquet=parquet)

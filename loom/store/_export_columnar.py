@@ -1,12 +1,17 @@
-"""parquet and arrow, by pyarrow: every type survives."""
+"""parquet and arrow, by pyarrow: every type survives that the formats have, and the others stay whole as text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+import duckdb
+
+from loom.store._export_text import is_nested, json_of, text_of
 from loom.store._naming import quote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from duckdb import DuckDBPyConnection
 
     from loom.store._export import ExportSource
@@ -14,7 +19,16 @@ if TYPE_CHECKING:
 
 _BATCH = 65_536
 _MOST_DIGITS = 38  # of a DECIMAL(38,0)
-_AS_TEXT = ("UHUGEINT", "INTERVAL", "BIT", "TIME WITH TIME ZONE")
+_HUGE = ("HUGEINT", "UHUGEINT")
+# What the formats do not have; BIGNUM and VARIANT would be handed over in the engine's own bytes.
+_AS_TEXT = ("INTERVAL", "BIT", "TIME WITH TIME ZONE", "BIGNUM", "VARIANT", "GEOMETRY")
+_CHILDREN = ("list", "array", "map", "struct", "tuple", "union")
+_ERRORS: dict[str, type[duckdb.Error]] = {
+    "INTERRUPT": duckdb.InterruptException,
+    "Out of Memory": duckdb.OutOfMemoryException,
+    "FATAL": duckdb.FatalException,
+    "INTERNAL": duckdb.InternalException,
+}
 
 
 def needs_pyarrow() -> None:
@@ -22,32 +36,54 @@ def needs_pyarrow() -> None:
     import pyarrow  # type: ignore[import-untyped]  # noqa: F401  # it has no types; only its presence counts
 
 
-def columnar_terms(cursor: DuckDBPyConnection, source: ExportSource) -> str:
-    """Return the SELECT list: integers of 128 bits as DECIMAL(38,0) where all fit, else as text."""
-    huge = [column for column in source.columns if column.type == "HUGEINT"]
-    fits: dict[str, bool] = {}
+def columnar_terms(cursor: DuckDBPyConnection, source: ExportSource, *, parquet: bool) -> str:
+    """Return the SELECT list: integers of 128 bits as DECIMAL(38,0) where all of a column fit, else as text."""
+    leaves = {column.name: frozenset(_leaves(cursor.type(column.type))) for column in source.columns}
+    foreign = {*_AS_TEXT, "UNION"} if parquet else {*_AS_TEXT}
+    textual = {name for name, kinds in leaves.items() if kinds & foreign}
+    huge = [c for c in source.columns if leaves[c.name].intersection(_HUGE) and c.name not in textual]
     if huge:
-        tests = ", ".join(
-            f"coalesce(max(length(ltrim(CAST({quote(column.name)} AS VARCHAR), '-'))), 0) <= {_MOST_DIGITS}"
-            for column in huge
-        )
-        source.execute(cursor, tests)
+        source.execute(cursor, ", ".join(_fits(cursor, column) for column in huge))
         (found,) = cursor.fetchall()
-        fits = {column.name: bool(fit) for column, fit in zip(huge, found, strict=True)}
-    return ", ".join(_term(column, fits) for column in source.columns)
+        textual.update(column.name for column, fits in zip(huge, found, strict=True) if not fits)
+    return ", ".join(_term(cursor, column, as_text=column.name in textual) for column in source.columns)
 
 
-def _term(column: ResultColumn, fits: dict[str, bool]) -> str:
+def _leaves(kind: Any) -> Iterator[str]:  # Any: DuckDBPyType, whose children have no types
+    """Yield the types inside a type, and UNION where there is one."""
+    if kind.id not in _CHILDREN:
+        yield str(kind)
+        return
+    if kind.id == "union":
+        yield "UNION"
+    for name, child in kind.children:
+        if name != "size":  # of an array: a number
+            yield from _leaves(child)
+
+
+def _fits(cursor: DuckDBPyConnection, column: ResultColumn) -> str:
+    if is_nested(column.type):
+        too_long = f"regexp_matches({json_of(cursor, column)}, '[0-9]{{{_MOST_DIGITS + 1}}}')"
+        return f"NOT coalesce(bool_or({too_long}), false)"
+    digits = f"length(ltrim(CAST({quote(column.name)} AS VARCHAR), '-'))"
+    return f"coalesce(max({digits}), 0) <= {_MOST_DIGITS}"
+
+
+def _term(cursor: DuckDBPyConnection, column: ResultColumn, *, as_text: bool) -> str:
     name = quote(column.name)
-    if column.type == "HUGEINT":
-        return f"CAST({name} AS {'DECIMAL(38,0)' if fits[column.name] else 'VARCHAR'}) AS {name}"
-    if column.type in _AS_TEXT:
-        return f"CAST({name} AS VARCHAR) AS {name}"
-    return name
+    if as_text:
+        return f"{text_of(cursor, column)} AS {name}"
+    return f"CAST({name} AS DECIMAL({_MOST_DIGITS},0)) AS {name}" if column.type in _HUGE else name
 
 
 def write_columnar(cursor: DuckDBPyConnection, statement: str, out: BinaryIO, *, parquet: bool) -> int:
-    """Write the result of a statement; return its rows."""
+    """Write the result of a statement; return its rows.
+
+    Raises:
+        duckdb.Error: the scan failed.
+        OSError: the file cannot be written.
+        NotImplementedError: the format has no form for a type.
+    """
     from importlib import import_module
 
     pa: Any = import_module("pyarrow")  # Any: the package has no types
@@ -56,7 +92,20 @@ def write_columnar(cursor: DuckDBPyConnection, statement: str, out: BinaryIO, *,
     rows = 0
     writer: Any = pq.ParquetWriter(out, reader.schema) if parquet else pa.ipc.new_file(out, reader.schema)
     with writer:
-        for batch in reader:
+        for batch in _batches(reader, pa.ArrowException):
             writer.write_batch(batch)
             rows += batch.num_rows
     return rows
+
+
+def _batches(reader: Any, arrow_error: type[Exception]) -> Iterator[Any]:  # Any: as above
+    """Yield the batches; a failed scan comes through Arrow as an error of its own, and is the engine's again."""
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except (OSError, arrow_error) as error:
+            kind = _ERRORS.get(str(error).partition(" Error:")[0], duckdb.Error)
+            raise kind(str(error)) from error
+        yield batch

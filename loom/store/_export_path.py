@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-_ILLEGAL = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]+')
-_RESERVED = re.compile(
-    r"(?:con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE
-)  # devices, where Windows reads the folder
+# Control characters, marks that turn the direction of what is shown (and so hide the extension), and what some
+# file systems take for their own.
+_ILLEGAL = re.compile(
+    '[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff\\ud800-\\udfff<>:"/\\\\|?*]+'
+)
+# Devices, where Windows reads the folder.
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])", re.IGNORECASE)
 _MOST_BYTES = 200  # of a base name; file systems take 255, and a number may be added
 _MOST_TRIES = 10_000
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 
 
 def base_name(wanted: str, extension: str) -> str:
@@ -24,7 +30,7 @@ def base_name(wanted: str, extension: str) -> str:
         stem = name
     encoded = stem.encode("utf-8", errors="replace")[: _MOST_BYTES - len(extension) - 1]
     stem = encoded.decode("utf-8", errors="ignore").rstrip(" .") or "export"
-    if _RESERVED.fullmatch(stem.partition(".")[0]):
+    if _RESERVED.fullmatch(stem.partition(".")[0].rstrip()):
         stem = f"_{stem}"
     return f"{stem}.{extension}"
 
@@ -39,7 +45,7 @@ class NewFile:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder = folder
+        self.folder = folder
         fd, name = tempfile.mkstemp(prefix=".loom-", suffix=".part", dir=folder)
         self.path: Path | None = Path(name)
         self.file: BinaryIO = os.fdopen(fd, "wb")
@@ -48,9 +54,16 @@ class NewFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.file.close()
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
+        try:
+            if self.path is None:
+                self.file.close()
+            else:
+                # what could not be written before is tried again by close(), and fails again: not news
+                with suppress(OSError):
+                    self.file.close()
+        finally:
+            if self.path is not None:
+                self.path.unlink(missing_ok=True)
 
     def keep(self, name: str, *, overwrite: bool) -> tuple[Path, int]:
         """Give the file its name, with a number added when that is taken; return the path and the size in bytes.
@@ -62,24 +75,45 @@ class NewFile:
         self.file.flush()
         os.fsync(self.file.fileno())
         size = os.fstat(self.file.fileno()).st_size
-        target = self._folder / name
+        target = self.folder / name
         if overwrite:
-            if target.is_symlink():
-                target.unlink()  # replace() would replace the link as well, but say it plainly: never through it
-            os.replace(self.path, target)
+            os.replace(self.path, target)  # a link that stands there is replaced, not followed
         else:
-            target = self._link(self.path, name)
-            self.path.unlink()
+            target = self._place(self.path, name)
         self.path = None
         return target, size
 
-    def _link(self, source: Path, name: str) -> Path:
+    def _place(self, source: Path, name: str) -> Path:
+        """Move the file to the first name that is free, in a way that takes none from another process."""
         stem, _, extension = name.rpartition(".")
         for number in range(1, _MOST_TRIES):
-            target = self._folder / (name if number == 1 else f"{stem}_{number}.{extension}")
+            target = self.folder / (name if number == 1 else f"{stem}_{number}.{extension}")
             try:
-                os.link(source, target)  # fails when the name is taken, in one step
+                _move(source, target)
             except FileExistsError:
                 continue
             return target
         raise OSError(f"there are {_MOST_TRIES} files of this name")
+
+
+def _move(source: Path, target: Path) -> None:
+    """Move a file to a name that nothing has.
+
+    Raises:
+        FileExistsError: something has it.
+    """
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+    else:
+        source.unlink()
+        return
+    # a file system without hard links: take the name with an empty file, then replace that
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    try:
+        os.replace(source, target)
+    except OSError:
+        target.unlink(missing_ok=True)
+        raise

@@ -3,93 +3,163 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, BinaryIO
+import tempfile
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from loom.store._cells import cell
-from loom.store._export_text import batches
+from loom.store._export_text import DOUBLES, FORMULA, INTEGERS, batches, text_of
+from loom.store._naming import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from decimal import Decimal
 
     from duckdb import DuckDBPyConnection
 
+    from loom.store._export_path import NewFile
     from loom.store._query import ResultColumn
 
+    Put = Callable[["_Sheet", int, int, Any], int]  # Any: a value of the engine
+    """Write a value that is there into a cell; 0, or a negative number when a sheet does not hold it."""
+
 MOST_ROWS = 1_048_575  # of a sheet, below the header
-_MOST_CHARS = 32_767  # of a cell
-_EXACT_DIGITS = 15
-_FORMULA = tuple("=+-@\t\r")
+_MOST_COLUMNS = 16_384
+_MOST_CHARS = 32_767  # of a cell, in the 16-bit units that spreadsheets count
+_EXACT_DIGITS = 15  # of a number, in whatever reads the sheet
+_NATIVE = (*INTEGERS, *DOUBLES, "BOOLEAN")
 
 
-class TooManyRows(Exception):
-    """A sheet does not hold that many rows."""
+class SheetFull(Exception):
+    """A sheet does not hold it."""
+
+    def __init__(self, code: str, what: str) -> None:
+        super().__init__(code)
+        self.code = code
+        self.what = what
 
 
-class CellTooLong(Exception):
-    """A sheet does not hold a text that long."""
+class _Sheet(Protocol):
+    """What is used of a sheet of the package, which has no types; 0, or a negative number when it does not fit."""
+
+    row_data_fh: IO[str]
+
+    def write_number(self, row: int, column: int, number: float, /) -> int: ...
+    def write_string(self, row: int, column: int, text: str, /) -> int: ...
+    def write_boolean(self, row: int, column: int, value: bool, /) -> int: ...
 
 
-def write_xlsx(cursor: DuckDBPyConnection, out: BinaryIO, columns: Sequence[ResultColumn], *, raw: bool) -> int:
-    """Write the result of an executed statement; return its rows.
+class _Double(float):
+    """A double that is written with every digit it needs; the package would write 16."""
+
+    __slots__ = ()
+
+    def __format__(self, _spec: str) -> str:
+        return float.__repr__(self)
+
+
+def sheet_row(cursor: DuckDBPyConnection, columns: Sequence[ResultColumn]) -> str:
+    """Return the SELECT list: numbers and booleans as they are, everything else as text."""
+    return ", ".join(
+        quote(column.name) if _is_native(column.type) else text_of(cursor, column) for column in columns
+    )
+
+
+def _is_native(kind: str) -> bool:
+    return (kind in _NATIVE and kind != "BIGNUM") or kind.startswith("DECIMAL")
+
+
+def write_xlsx(cursor: DuckDBPyConnection, new: NewFile, columns: Sequence[ResultColumn], *, raw: bool) -> int:
+    """Write the result of an executed ``sheet_row``; return its rows.
+
+    What the package keeps on disk until the end stands in a folder beside the file, and goes with it.
 
     Raises:
-        TooManyRows, CellTooLong: a sheet cannot hold it.
+        SheetFull: a sheet cannot hold it.
+        OSError: the file cannot be written.
     """
     import xlsxwriter  # type: ignore[import-untyped]  # the package has no types
+    from xlsxwriter.exceptions import FileCreateError, FileSizeError  # type: ignore[import-untyped]  # as above
 
-    book: Any = xlsxwriter.Workbook(  # Any: as above
-        out,
-        {
-            "constant_memory": True,
-            "strings_to_formulas": False,
-            "strings_to_urls": False,
-            "strings_to_numbers": False,
-        },
-    )
-    sheet = book.add_worksheet("data")
+    if len(columns) > _MOST_COLUMNS:
+        raise SheetFull("too_many_columns", f"a sheet holds at most {_MOST_COLUMNS:,} columns")
+    with tempfile.TemporaryDirectory(prefix=".loom-", dir=new.folder) as folder:
+        options = {"constant_memory": True, "tmpdir": folder}
+        book: Any = xlsxwriter.Workbook(new.file, options)  # Any: as above
+        sheet: _Sheet = book.add_worksheet("data")
+        try:
+            rows = _fill(cursor, sheet, columns, raw=raw)
+            book.close()
+        except FileCreateError as error:
+            raise _cause(error) from error
+        except FileSizeError as error:
+            raise SheetFull("file_too_large", "a workbook holds at most 4 GB") from error
+        finally:
+            sheet.row_data_fh.close()
+    return rows
+
+
+def _cause(error: Exception) -> OSError:
+    inner = error.args[0] if error.args else None
+    return inner if isinstance(inner, OSError) else OSError(str(error))
+
+
+def _fill(cursor: DuckDBPyConnection, sheet: _Sheet, columns: Sequence[ResultColumn], *, raw: bool) -> int:
+    text = _put_raw_text if raw else _put_text
+    puts = [_put_for(column.type, text) for column in columns]
     for position, column in enumerate(columns):
-        sheet.write_string(0, position, _guarded(column.name, raw=raw))
+        _held(text(sheet, 0, position, column.name))
     count = 0
     for batch in batches(cursor):
         for row in batch:
             count += 1
             if count > MOST_ROWS:
-                raise TooManyRows
+                raise SheetFull("too_many_rows", f"a sheet holds at most {MOST_ROWS:,} rows")
             for position, value in enumerate(row):
-                _write(sheet, count, position, value, raw=raw)
-    book.close()
+                if value is not None:
+                    _held(puts[position](sheet, count, position, value))
     return count
 
 
-def _write(sheet: Any, row: int, column: int, value: Any, *, raw: bool) -> None:  # Any: untyped package; any cell
-    if value is None:
-        return
-    if isinstance(value, bool):
-        sheet.write_boolean(row, column, value)
-    elif isinstance(value, int) and len(str(abs(value))) <= _EXACT_DIGITS:
-        sheet.write_number(row, column, value)
-    elif isinstance(value, float):
-        if math.isfinite(value):
-            sheet.write_number(row, column, value)
-    elif isinstance(value, Decimal) and len(value.as_tuple().digits) <= _EXACT_DIGITS:
-        sheet.write_number(row, column, float(value))
-    else:
-        text = _text(value)
-        guard = isinstance(value, str)
-        if len(text) > _MOST_CHARS - 1:
-            raise CellTooLong
-        sheet.write_string(row, column, _guarded(text, raw=raw) if guard else text)
+def _held(outcome: int) -> None:
+    if outcome:
+        raise SheetFull("cell_too_long", f"a cell of a sheet holds at most {_MOST_CHARS:,} characters")
 
 
-def _text(value: Any) -> str:  # Any: any cell
-    if isinstance(value, (list, dict, tuple)):
-        import msgspec
+def _put_for(kind: str, text: Put) -> Put:
+    if kind == "BOOLEAN":
+        return _put_boolean
+    if kind in DOUBLES:
+        return _put_double
+    if kind in INTEGERS:
+        return _put_integer
+    return _put_decimal if kind.startswith("DECIMAL") else text
 
-        return msgspec.json.encode(cell(value)).decode()
-    shown = cell(value)
-    return shown if isinstance(shown, str) else str(shown)
+
+def _put_boolean(sheet: _Sheet, row: int, column: int, value: bool) -> int:
+    return sheet.write_boolean(row, column, value)
 
 
-def _guarded(text: str, *, raw: bool) -> str:
-    return f"'{text}" if not raw and text.startswith(_FORMULA) else text
+def _put_double(sheet: _Sheet, row: int, column: int, value: float) -> int:
+    return sheet.write_number(row, column, _Double(value)) if math.isfinite(value) else 0
+
+
+def _put_integer(sheet: _Sheet, row: int, column: int, value: int | str) -> int:
+    number = int(value)
+    if abs(number) < 10**_EXACT_DIGITS:
+        return sheet.write_number(row, column, number)
+    return _put_raw_text(sheet, row, column, str(value))
+
+
+def _put_decimal(sheet: _Sheet, row: int, column: int, value: Decimal) -> int:
+    if len(value.as_tuple().digits) <= _EXACT_DIGITS:
+        return sheet.write_number(row, column, _Double(value))
+    return _put_raw_text(sheet, row, column, format(value, "f"))
+
+
+def _put_text(sheet: _Sheet, row: int, column: int, value: str) -> int:
+    return _put_raw_text(sheet, row, column, f"'{value}" if value.startswith(tuple(FORMULA)) else value)
+
+
+def _put_raw_text(sheet: _Sheet, row: int, column: int, value: str) -> int:
+    if len(value) * 2 > _MOST_CHARS and len(value.encode("utf-16-le")) // 2 > _MOST_CHARS:
+        return -2  # which the package says as well, when it has cut the text
+    return sheet.write_string(row, column, value)

@@ -332,7 +332,8 @@ class Service:
         selected = select(self._engine, checked, control, params=None, most_rows=cap)
         if len(selected.rows) > cap:
             return too_many(len(selected.rows), cap)
-        body = render_value(selected, op.max_bytes)
+        infos = self._dataset(op.ref).columns if op.ref is not None else ()
+        body = render_value(selected, op.max_bytes, infos)
         return body if isinstance(body, Refusal) else Done(texts=(body,))
 
     def _cell_sql(self, op: Value) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loom.intercept._projection import Projection, split_projection
-from loom.intercept._references import MOST_REFERENCES, find_references, substitute
+from loom.intercept._references import MOST_REFERENCES, Path, find_references, substitute
 
 
 def test_references_are_found_wherever_they_stand():
@@ -93,3 +93,30 @@ def test_a_wrong_projection_is_refused(inner: Any):
 
     with pytest.raises(msgspec.ValidationError):
         split_projection(json.dumps({"_loom": inner}).encode())
+
+
+def test_a_value_that_holds_a_reference_is_put_in_as_it_is():
+    arguments = b'{"a":{"$loom":"SELECT 1"},"b":{"$loom":"SELECT 2"}}'
+    values: dict[Path, bytes] = {("a",): b'{"$loom":"SELECT 3"}', ("b",): b"2.50"}
+    assert substitute(arguments, values) == b'{"a":{"$loom":"SELECT 3"},"b":2.50}'
+
+
+def test_the_whole_of_the_arguments_can_be_a_reference():
+    (reference,) = find_references(b' {"$loom":"SELECT 1"}')
+    assert reference.path == ()
+    assert substitute(b' {"$loom":"SELECT 1"}', {(): b'{"q":1}'}) == b'{"q":1}'
+
+
+def test_a_key_of_digits_and_a_place_in_a_list_are_not_mixed_up():
+    arguments = b'{"0":{"$loom":"SELECT 1"},"a":[{"$loom":"SELECT 2"}]}'
+    assert [reference.path for reference in find_references(arguments)] == [("0",), ("a", 0)]
+
+
+def test_a_reference_deeper_than_is_looked_for_is_not_sent_on_as_data():
+    arguments = b'{"a":' * 100 + b'{"$loom":"SELECT 1"}' + b"}" * 100
+    (reference,) = find_references(arguments)
+    assert "deep" in (reference.complaint or "")
+
+
+def test_the_limit_itself_is_allowed():
+    assert len(find_references(json.dumps([{"$loom": "SELECT 1"}] * MOST_REFERENCES).encode())) == MOST_REFERENCES
