@@ -11,6 +11,7 @@ import trio
 from mcp_types import TextContent
 
 from demo._stage import COMMITS
+from loom.tabular import estimate_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +81,7 @@ async def weave(client: Client, stage: Stage, story: Story) -> None:
 async def _flood(client: Client, server: str, tool: str, arguments: Mapping[str, object]) -> _Flood:
     text = _text(await client.call_tool(f"{server}_{tool}", dict(arguments)))
     envelope = cast("dict[str, Any]", json.loads(text))  # Any: JSON
-    out = len(text) // 3
+    out = estimate_tokens(text)
     return _Flood(
         server=server,
         ref=str(envelope["ref"]),

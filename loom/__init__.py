@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         App,
         AppSnapshot,
         ServerSnapshot,
-        open,  # noqa: A004 - the public name is loom.open
+        open,  # noqa: A004  # the public name is loom.open
         serve,
     )
     from loom.config import Config

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Each layer may import what stands above it in this list, and nothing beside it.
 LAYERS = (
-    ("_version",),
+    ("_version", "_plain"),
     ("errors", "events"),
     ("config", "protocol", "actors", "tabular"),
     ("transport",),

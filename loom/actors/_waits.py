@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -12,16 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 
-class Waiter:
+class Waiter(ABC):
     """A node of the wait-for graph; every cell is one."""
 
     def __init__(self) -> None:
         self._asked: dict[Waiter, int] = {}
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What an error message calls this node."""
-        raise NotImplementedError  # abstract: every cell has a name
 
     @contextmanager
     def waiting_for(self, target: Waiter) -> Generator[None]:

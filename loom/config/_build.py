@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from loom._plain import is_object
 from loom.config import _compat
 from loom.config._client import SUGGESTIONS
 from loom.config._model import Config
-from loom.config._plain import is_object
 from loom.config._server import ServerConfig
 
 if TYPE_CHECKING:

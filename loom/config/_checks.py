@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from loom._plain import as_object, is_list, is_mapping, is_object, is_sequence
 from loom.config._found import found_text
 from loom.config._names import LIST_NAME, RESERVED
 from loom.config._paths import KeyPath, path_text
-from loom.config._plain import as_object, is_list, is_mapping, is_object, is_sequence
 from loom.errors import ConfigError, Problem
 
 if TYPE_CHECKING:

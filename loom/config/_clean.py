@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from loom._plain import is_object
 from loom.config._model import Config
-from loom.config._plain import is_object
 from loom.config._server import INTERNAL_FIELDS, ServerConfig
 from loom.config._settings import (
     EmbeddingsConfig,

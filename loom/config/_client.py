@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loom.config._plain import is_list, is_object
+from loom._plain import is_list, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable

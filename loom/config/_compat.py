@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loom.config._plain import is_object
+from loom._plain import is_object
 
 if TYPE_CHECKING:
     from loom.config._part import Draft, Entry, Part

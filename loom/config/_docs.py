@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from loom._plain import as_object
 from loom.config._effect import key_without_effect
 from loom.config._found import allowed_text
-from loom.config._plain import as_object
 from loom.config._schema import Schema, server_schema, settings_schema
 
 BEGIN = "<!-- generated from the schema: begin -->"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from loom._plain import is_list, is_object
 from loom.config._paths import KeyPath, path_text
-from loom.config._plain import is_list, is_object
 from loom.errors import ConfigError, Problem
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from loom._plain import is_list, is_object
 from loom.config._compat import put
 from loom.config._document import Document
 from loom.config._names import fold
 from loom.config._part import Draft, Entry
-from loom.config._plain import is_list, is_object
 from loom.errors import Problem
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from loom.config._plain import is_object
+from loom._plain import is_object
 
 if TYPE_CHECKING:
     from loom.config._model import Surroundings

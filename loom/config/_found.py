@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from loom._plain import is_object
 from loom.config._names import LIST_NAME
-from loom.config._plain import is_object
 
 MAX_SHOWN = 40  # characters of a wrong value that an error repeats
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from loom._plain import is_list
 from loom.config import _checks, _environ, _find, _notes
 from loom.config._build import decode_server, decode_settings
 from loom.config._document import Document, read_document
 from loom.config._folders import state_home
 from loom.config._model import LoadedConfig, Note, Surroundings
 from loom.config._names import legal_names
-from loom.config._plain import is_list
 from loom.config._read import read_draft
 from loom.errors import ConfigError, Problem
 

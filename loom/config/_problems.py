@@ -6,9 +6,9 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from loom._plain import as_object, is_object
 from loom.config._clean import closest, is_private
 from loom.config._found import allowed_text, found_text, hint_for, may_show
-from loom.config._plain import as_object, is_object
 from loom.config._schema import DIALECT, Schema, server_schema, settings_schema
 
 if TYPE_CHECKING:

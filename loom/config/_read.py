@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from loom._plain import as_list, as_object, is_list, is_object
 from loom.config import _client, _compat
 from loom.config._clean import SERVER_KEYS, SETTINGS_KEYS, clean, is_private
 from loom.config._part import Draft, Entry, Part
-from loom.config._plain import as_list, as_object, is_list, is_object
 from loom.config._self import starts_loom
 
 if TYPE_CHECKING:

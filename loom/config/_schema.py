@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
+from loom._plain import is_object, is_sequence
 from loom.config import _client
 from loom.config._clean import NULLABLE
 from loom.config._model import Config
 from loom.config._names import LIST_NAME
-from loom.config._plain import is_object, is_sequence
 from loom.config._server import INTERNAL_FIELDS, ServerConfig
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from loom.config._plain import as_list
+from loom._plain import as_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

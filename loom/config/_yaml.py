@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from loom.config._plain import is_object
+from loom._plain import is_object
 
 if TYPE_CHECKING:
     from loom.config._paths import KeyPath

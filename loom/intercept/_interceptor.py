@@ -6,7 +6,6 @@ fails on the way there has not been sent, and says so.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -16,8 +15,19 @@ from loom.intercept._policy import ToolPolicy, tool_policy
 from loom.intercept._projection import Projection, carries_projection, split_projection
 from loom.intercept._redact import redact_arguments
 from loom.intercept._references import find_references, substitute
-from loom.protocol import Payload, decode_elements, decode_members, encode_members, fold
-from loom.store import Done, Pass, Project, Provenance, Refusal, Take, Value, tool_error, tool_result
+from loom.protocol import Payload, decode_elements, decode_members, encode_members
+from loom.store import (
+    Done,
+    Pass,
+    Project,
+    Provenance,
+    Refusal,
+    Take,
+    Value,
+    iso_time,
+    tool_error,
+    tool_result,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,10 +172,10 @@ class Interceptor:
             provenance=Provenance(
                 server=server.original or server.name,
                 tool=route.tool.name,
-                created_at=_iso(self._wall()),
+                created_at=iso_time(self._wall()),
                 args=shown,
             ),
-            alias=fold(f"{server.name}_{route.tool.name}"),
+            alias=f"{server.name}_{route.tool.name}",
             alias_args={} if policy.denied else scalars,
             session=session,
             text_only=not policy.tables,
@@ -207,8 +217,3 @@ def _refused(what: str, advice: str) -> bytes:
     return tool_error(
         Refusal(code="invalid_arguments", what=what, advice=f"{advice} The call was not sent.".strip())
     )
-
-
-def _iso(at: float) -> str:
-    moment = datetime.fromtimestamp(at, tz=UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

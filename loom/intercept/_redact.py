@@ -10,9 +10,11 @@ import re
 import unicodedata
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+
+from loom._plain import is_list, is_object
 
 if TYPE_CHECKING:
     from loom.protocol import Payload
@@ -147,16 +149,6 @@ def _beginning(raw: Payload) -> str:
     raise ValueError("the string is none")
 
 
-def is_object(value: object) -> TypeGuard[dict[str, Any]]:  # Any: JSON
-    """Tell whether a value is a JSON object; ``loom.tabular`` has this too, but is not loaded in the proxy."""
-    return isinstance(value, dict)
-
-
-def is_array(value: object) -> TypeGuard[list[Any]]:  # Any: JSON
-    """Tell whether a value is a JSON array."""
-    return isinstance(value, list)
-
-
 def _is_short(value: Any) -> bool:  # Any: JSON
     return len(_encoder.encode(value)) <= MOST_CHARS
 
@@ -192,7 +184,7 @@ def _redacted(value: Any, depth: int) -> Any:  # Any: JSON
         return "[deep]"
     if is_object(value):
         return _redacted_object(value, depth)
-    if is_array(value):
+    if is_list(value):
         return _redacted_array(value, depth)
     if isinstance(value, str):
         return REDACTED if _looks_secret(value) else _short(value)
@@ -220,7 +212,7 @@ def _redacted_array(value: list[Any], depth: int) -> list[Any]:  # Any: JSON
         if is_option and isinstance(item, str) and not item.startswith("-"):
             shown[position] = REDACTED
     for position, item in enumerate(value):
-        if is_array(item) and len(item) == 2 and isinstance(item[0], str) and is_secret_name(item[0]):
+        if is_list(item) and len(item) == 2 and isinstance(item[0], str) and is_secret_name(item[0]):
             shown[position] = [item[0], REDACTED]  # a header as name and value
     return shown
 
@@ -262,7 +254,7 @@ def _hides(key: str, value: Any) -> bool:  # Any: JSON
 def _is_numeric(value: Any, *, texts: bool) -> bool:  # Any: JSON
     if is_object(value):
         return all(_is_numeric(member, texts=texts) for member in value.values())
-    if is_array(value):
+    if is_list(value):
         return all(_is_numeric(item, texts=texts) for item in value)
     if isinstance(value, str):
         return texts and _DIGITS.fullmatch(value) is not None

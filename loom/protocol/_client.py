@@ -273,7 +273,8 @@ class ClientSession:
                 self._count("noise_lines")
 
     def _answer(self, message: Envelope) -> None:
-        has_result, has_error = message.result is not UNSET, message.error is not UNSET
+        result = message.result if message.result is not UNSET else None
+        error = message.error if message.error is not UNSET else None
         if message.jsonrpc != "2.0" or message.id is UNSET:
             self._count("noise_lines")
             return
@@ -281,7 +282,7 @@ class ClientSession:
             answered = int(bytes(message.id))
         except ValueError:
             answered = foreign_id(bytes(message.id))
-        if has_result is has_error:
+        if (result is None) is (error is None):
             self._unreadable(answered, "unreadable_reply", "the reply has not one of result and error")
             return
         call = self._pending.get(answered)
@@ -290,16 +291,16 @@ class ClientSession:
             self._in_flight -= 1
             if self._queue:
                 self._pump()
-            if has_result:
-                call.slot.result(message.result)  # type: ignore[arg-type]  # narrowed by has_result
-            else:
-                call.slot.error(message.error)  # type: ignore[arg-type]  # narrowed by has_error
+            if result is not None:
+                call.slot.result(result)
+            elif error is not None:
+                call.slot.error(error)
             if self.on_idle is not None:
                 self._left()
             return
         own = self._own.pop(answered, None)
         if own is not None:
-            own(message.result if has_result else None, message.error if has_error else None)  # type: ignore[arg-type]  # narrowed above
+            own(result, error)
         elif call is None and 0 < answered < self._next_id:
             self._count("late_replies")
         else:

@@ -67,8 +67,8 @@ def _only_space_after(text: str, at: int, spans: dict[str, tuple[int, int]]) -> 
 
 
 def _scan_string(text: str, at: int) -> tuple[str, int]:
-    name, end = scanstring(text, at, True)  # pyright: ignore[reportUnknownVariableType]  # not in typeshed, see above
-    return str(name), int(end)  # pyright: ignore[reportUnknownArgumentType]  # not in typeshed, see above
+    name, end = scanstring(text, at, True)  # pyright: ignore[reportUnknownVariableType]  # scanstring is not in typeshed
+    return str(name), int(end)  # pyright: ignore[reportUnknownArgumentType]  # scanstring is not in typeshed
 
 
 def _skip(text: str, at: int) -> int:

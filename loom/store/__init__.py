@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Drop,
         EngineSettings,
         Export,
+        ExportFormat,
         ListDatasets,
         Materialize,
         Op,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         Take,
         Value,
     )
-    from loom.store._model import Lost, Provenance
+    from loom.store._model import Lost, Provenance, iso_time
     from loom.store._results import tool_error, tool_result
     from loom.store._shell import Shelf, open_shelf
     from loom.store._store import Store
@@ -43,6 +44,7 @@ __all__ = [
     "Drop",
     "EngineSettings",
     "Export",
+    "ExportFormat",
     "ListDatasets",
     "Lost",
     "Materialize",
@@ -61,6 +63,7 @@ __all__ = [
     "Take",
     "ThreadBackend",
     "Value",
+    "iso_time",
     "open_shelf",
     "tool_error",
     "tool_result",

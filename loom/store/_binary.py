@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from loom._plain import is_object
 from loom.store._export_path import NewFile, base_name
-from loom.tabular import is_object
 
 if TYPE_CHECKING:
     from loom.store._messages import EngineSettings, Take

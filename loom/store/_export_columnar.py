@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import duckdb
@@ -33,7 +34,7 @@ _ERRORS: dict[str, type[duckdb.Error]] = {
 
 def needs_pyarrow() -> None:
     """Raise ModuleNotFoundError where the extra is not installed."""
-    import pyarrow  # type: ignore[import-untyped]  # noqa: F401  # it has no types; only its presence counts
+    import_module("pyarrow")
 
 
 def columnar_terms(cursor: DuckDBPyConnection, source: ExportSource, *, parquet: bool) -> str:
@@ -84,8 +85,6 @@ def write_columnar(cursor: DuckDBPyConnection, statement: str, out: BinaryIO, *,
         OSError: the file cannot be written.
         NotImplementedError: the format has no form for a type.
     """
-    from importlib import import_module
-
     pa: Any = import_module("pyarrow")  # Any: the package has no types
     pq: Any = import_module("pyarrow.parquet")  # Any: as above
     reader: Any = cast("Any", cursor.sql(statement)).to_arrow_reader(_BATCH)  # Any: as above

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from loom.store._export_text import DOUBLES, FORMULA, INTEGERS, batches, text_of
@@ -76,9 +77,7 @@ def write_xlsx(cursor: DuckDBPyConnection, new: NewFile, columns: Sequence[Resul
         SheetFull: a sheet cannot hold it.
         OSError: the file cannot be written.
     """
-    import xlsxwriter  # type: ignore[import-untyped]  # the package has no types
-    from xlsxwriter.exceptions import FileCreateError, FileSizeError  # type: ignore[import-untyped]  # as above
-
+    xlsxwriter: Any = import_module("xlsxwriter")  # Any: the package has no types
     if len(columns) > _MOST_COLUMNS:
         raise SheetFull("too_many_columns", f"a sheet holds at most {_MOST_COLUMNS:,} columns")
     with tempfile.TemporaryDirectory(prefix=".loom-", dir=new.folder) as folder:
@@ -88,9 +87,9 @@ def write_xlsx(cursor: DuckDBPyConnection, new: NewFile, columns: Sequence[Resul
         try:
             rows = _fill(cursor, sheet, columns, raw=raw)
             book.close()
-        except FileCreateError as error:
+        except xlsxwriter.exceptions.FileCreateError as error:
             raise _cause(error) from error
-        except FileSizeError as error:
+        except xlsxwriter.exceptions.FileSizeError as error:
             raise SheetFull("file_too_large", "a workbook holds at most 4 GB") from error
         finally:
             sheet.row_data_fh.close()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from loom.store._messages import EngineSettings, Op, Project, Reply, Take
-from loom.store._model import Lost  # noqa: TC001  # as above
+from loom.store._model import Lost  # noqa: TC001  # msgspec evaluates the annotations of Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import msgspec
 
+from loom._plain import is_list, is_object
 from loom.store._messages import Refusal
-from loom.tabular import is_array, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -150,7 +150,7 @@ def _decoded_flat(text: str) -> Any | Refusal:  # Any: JSON
             continue
         value: Any = ({} if opening == "{" else []) if opening else msgspec.json.decode(string or other)
         holder: Any = stack[-1]  # Any: an array or an object
-        if is_array(holder):
+        if is_list(holder):
             holder.append(value)
         elif is_object(holder):
             holder[key] = value

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from loom._plain import is_list, is_object
 from loom.store._guard_sizes import MOST_PRODUCT, product_too_large, size_of
 from loom.store._guard_text import MOST_DEPTH, too_deep
 from loom.store._messages import Refusal
-from loom.tabular import is_array, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -133,7 +133,7 @@ class Walk:
 
     def _step(self, part: _Part) -> None:
         value = part.value
-        if is_array(value):
+        if is_list(value):
             self._push(value, part)
         elif is_object(value):
             if part.depth > MOST_DEPTH:

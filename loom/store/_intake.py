@@ -18,73 +18,25 @@ from loom.tabular import (
     Limits,
     Passed,
     build_columns,
-    estimate_tokens,
+    encode_exactly,
     estimate_tokens_bytes,
     find_tables,
+    open_result,
 )
 
 if TYPE_CHECKING:
     from loom.store._desk import Desk
     from loom.store._model import Dataset
     from loom.store._runner import Control
-    from loom.tabular import Table
-
-
-class _Block(msgspec.Struct):
-    type: str = ""
-    text: str = ""
-
-
-class ResultView(
-    msgspec.Struct, rename={"is_error": "isError", "structured": "structuredContent", "meta": "_meta"}
-):
-    """What has to be known of a result before its rows are looked for."""
-
-    content: list[_Block] = []  # msgspec copies an empty default
-    structured: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    is_error: bool = False
-    meta: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-    @property
-    def tokens(self) -> int:
-        """Estimated tokens of all text and of the structured content."""
-        total = sum(estimate_tokens(block.text) for block in self.content)
-        if self.structured is not msgspec.UNSET:
-            total += estimate_tokens_bytes(bytes(self.structured))
-        return total
-
-    @property
-    def only_text(self) -> bool:
-        """Whether every block is of type text."""
-        return all(block.type == "text" for block in self.content)
-
-    @property
-    def raw_meta(self) -> bytes | None:
-        """``_meta`` as it came."""
-        return bytes(self.meta) if self.meta is not msgspec.UNSET else None
-
-
-_VIEW = msgspec.json.Decoder(ResultView)
-
-
-def view_result(result: bytes) -> ResultView | None:
-    """Read a result as far as needed; None when it is no readable CallToolResult."""
-    try:
-        return _VIEW.decode(result)
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    from loom.tabular import ResultView, Table
 
 
 def take(desk: Desk, op: Take, control: Control) -> Reply:
     """Make datasets of a result, or say why it passes. Nothing is left behind when it passes."""
-    view = view_result(op.result)
-    if view is None:
-        return Pass("unreadable")
-    if view.is_error:
-        return Pass("is_error")
-    if not view.only_text:
-        linked = link_large_blocks(op, desk.settings)
-        return Done(texts=(), result=linked) if linked is not None else Pass("not_text")
+    view = open_result(op.result)
+    if isinstance(view, Passed):
+        linked = link_large_blocks(op, desk.settings) if view.reason == "not_text" else None
+        return Done(texts=(), result=linked) if linked is not None else Pass(view.reason)
     tokens = view.tokens
     if tokens < desk.settings.token_threshold:
         return Pass("small")
@@ -105,7 +57,7 @@ def limits_of(desk: Desk) -> Limits:
 
 def _take_tables(desk: Desk, op: Take, control: Control, view: ResultView, tokens: int) -> Reply:
     limits = limits_of(desk)
-    found = find_tables(op.result, limits)
+    found = find_tables(view, limits)
     if isinstance(found, Passed):
         return Pass(found.reason)
     typed: list[tuple[Table, Columns]] = []
@@ -120,7 +72,7 @@ def _take_tables(desk: Desk, op: Take, control: Control, view: ResultView, token
     try:
         reply = _ingest(desk, op, found, typed, tokens, made)
         if isinstance(reply, Done):
-            done = msgspec.structs.replace(reply, meta=view.raw_meta)
+            done = msgspec.structs.replace(reply, meta=view.meta)
             made_before, made = made, []
             return _noted(done, made_before, control)
         return reply
@@ -184,16 +136,18 @@ def _take_text(desk: Desk, op: Take, view: ResultView, tokens: int) -> Reply | N
     if isinstance(dataset, Refusal):
         return Pass(dataset.code)
     envelope = desk.text_envelope(dataset, text)
-    return Done(texts=(envelope,), refs=(dataset.ref,), meta=view.raw_meta)
+    return Done(texts=(envelope,), refs=(dataset.ref,), meta=view.meta)
 
 
 def _whole_text(view: ResultView) -> str:
-    """Return all text of a result, and its structured content where the text does not say the same."""
-    text = "\n".join(block.text for block in view.content)
-    if view.structured is msgspec.UNSET:
-        return text
-    structured = bytes(view.structured).decode()
-    return text if _same_json(text, structured) else f"{text}\n{structured}".strip()
+    """Return all text of a result, and what else it says where the text does not say the same."""
+    parts = ["\n".join(view.texts)]
+    structured = view.structured.decode()
+    if structured and not _same_json(parts[0], structured):
+        parts.append(structured)
+    if view.beside:
+        parts.append(encode_exactly(view.beside).decode())
+    return "\n".join(part for part in parts if part)
 
 
 def _same_json(text: str, structured: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from loom.store._arrow import INCOMING, array_of, handed_over, is_native, term
 from loom.store._cells import cell
 from loom.store._messages import Done, EngineSettings, Materialize, Query, Refusal, Reply
-from loom.store._model import ColumnInfo, Provenance
+from loom.store._model import ColumnInfo, Provenance, iso_time
 from loom.store._naming import quote
 from loom.store._query import Selected, render_inline
 from loom.store._registry import Made
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from loom.store._runner import Control
 
 _ASKED_FOR = 10  # times the threshold: who wrote a LIMIT wants to see the rows
+_MEASURED_ROWS = 1_000  # rendering all of a large result would cost more than keeping it
 _SQL_SHOWN = 500
 
 
@@ -50,12 +50,10 @@ def too_large_to_show(selected: Selected, settings: EngineSettings, *, asked_for
 def keep_select(desk: Desk, selected: Selected, op: Query | Materialize, control: Control) -> Reply:
     """Make a dataset of a result and answer with its envelope."""
     asked = isinstance(op, Materialize)
-    original = estimate_tokens_bytes(render_inline(selected)) if asked or len(selected.rows) < 50_000 else None
-    tokens = original if original is not None else _extrapolated(selected)
     provenance = Provenance(
         server="loom",
         tool="materialize" if asked else "query",
-        created_at=_iso(desk.now()),
+        created_at=iso_time(desk.now()),
         args=msgspec.json.encode({"sql": op.sql[:_SQL_SHOWN]}),
     )
 
@@ -70,7 +68,8 @@ def keep_select(desk: Desk, selected: Selected, op: Query | Materialize, control
     )
     if isinstance(dataset, Refusal):
         return dataset
-    envelope = desk.envelope(dataset, original_tokens=tokens, persisted=desk.persistent if asked else None)
+    persisted = desk.persistent if asked else None
+    envelope = desk.envelope(dataset, original_tokens=_tokens_of(selected), persisted=persisted)
     if envelope is None:
         desk.forget(dataset.ref)
         return Done(texts=(render_inline(selected),))  # so few rows that an envelope would not pay
@@ -78,9 +77,11 @@ def keep_select(desk: Desk, selected: Selected, op: Query | Materialize, control
     return Done(texts=(envelope,), refs=(dataset.ref,))
 
 
-def _extrapolated(selected: Selected) -> int:
-    some = msgspec.structs.replace(selected, rows=selected.rows[:10_000])
-    return estimate_tokens_bytes(render_inline(some)) * len(selected.rows) // 10_000
+def _tokens_of(selected: Selected) -> int:
+    """Estimate what all rows would take inline, from the first ones."""
+    some = selected.rows[:_MEASURED_ROWS]
+    tokens = estimate_tokens_bytes(render_inline(msgspec.structs.replace(selected, rows=some)))
+    return tokens * len(selected.rows) // max(1, len(some))
 
 
 def write_rows(connection: DuckDBPyConnection, name: str, selected: Selected) -> int:
@@ -108,8 +109,3 @@ def _text(value: Any) -> str | None:  # Any: a value of the engine's client
         return value
     shown = cell(value)
     return shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()
-
-
-def _iso(at: float) -> str:
-    moment = datetime.fromtimestamp(at, tz=UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

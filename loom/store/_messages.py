@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from loom.store._model import Lost, Provenance  # noqa: TC001  # msgspec evaluates the annotations
+from loom.store._model import Lost, Provenance  # noqa: TC001  # msgspec evaluates the annotations of the structs
 
 ExportFormat: TypeAlias = Literal["csv", "json", "jsonl", "parquet", "arrow", "xlsx"]
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
 Kind: TypeAlias = Literal["table", "text"]
 LossReason: TypeAlias = Literal["evicted", "dropped", "engine_restarted"]
+
+
+def iso_time(at: float) -> str:
+    """Write a moment, seconds since 1970, in ISO 8601."""
+    moment = datetime.fromtimestamp(at, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class ColumnInfo(Struct, frozen=True, kw_only=True):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loom.store._intake import limits_of, view_result
+from loom.store._intake import limits_of
 from loom.store._messages import Done, Pass, Project, Refusal, Reply
 from loom.store._model import Provenance
 from loom.store._naming import quote
 from loom.store._query import Refused, bracketed, render_inline, select, too_many
 from loom.store._read import find_column
-from loom.tabular import Passed, build_columns, find_tables
+from loom.tabular import Passed, build_columns, find_tables, open_result
 
 if TYPE_CHECKING:
     from loom.store._desk import Desk
@@ -22,10 +22,10 @@ RESULT = "result"
 
 def project(desk: Desk, op: Project, control: Control) -> Reply:
     """Answer with the projection of a result; pass or refuse, and the result goes up whole with a note."""
-    view = view_result(op.result)
-    if view is None or view.is_error:
-        return Pass("is_error" if view is not None else "unreadable")
-    found = find_tables(op.result, limits_of(desk))
+    view = open_result(op.result)
+    if isinstance(view, Passed):
+        return Pass(view.reason)
+    found = find_tables(view, limits_of(desk))
     if isinstance(found, Passed):
         return Pass(found.reason)
     columns = build_columns(found.tables[0], limits_of(desk))
@@ -36,7 +36,7 @@ def project(desk: Desk, op: Project, control: Control) -> Reply:
     if isinstance(dataset, Refusal):
         return dataset
     try:
-        return _projected(desk, op, dataset, control, view.raw_meta)
+        return _projected(desk, op, dataset, control, view.meta)
     finally:
         desk.forget(dataset.ref)
 
@@ -55,7 +55,7 @@ def _projected(desk: Desk, op: Project, dataset: Dataset, control: Control, meta
     except Refused as refused:
         return refused.refusal
     if len(selected.rows) > cap:
-        return too_many(len(selected.rows), cap)
+        return too_many(cap)
     return Done(texts=(render_inline(selected),), meta=meta)
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import msgspec
 
+from loom._plain import is_list, is_object
 from loom.store._cells import cell
 from loom.store._engine import EngineBroken
 from loom.store._messages import Refusal
 from loom.store._naming import quote
 from loom.store._query_values import FIXED_BYTES, bytes_of, holds_edge, is_dated, is_fixed, is_rounded
-from loom.tabular import is_array, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -183,7 +183,7 @@ def _require_scalars(params: Any) -> None:  # Any: JSON
     values: list[Any] | None = None  # Any: JSON
     if is_object(params):
         values = [*params, *params.values()]
-    elif is_array(params):
+    elif is_list(params):
         values = params
     if values is None or not all(map(_is_scalar, values)):
         raise Refused(
@@ -323,11 +323,11 @@ def _first_line(error: Exception) -> str:
     return " ".join(text.split())[:_ERROR_CHARS]
 
 
-def too_many(rows: int, cap: int) -> Refusal:
+def too_many(cap: int) -> Refusal:
     """Refuse a result that is beyond the cap of rows."""
     return Refusal(
         code="too_many_rows",
-        what=f"the result has more than {cap:,} rows (maxQueryRows)" if rows > cap else "the result is too large",
+        what=f"the result has more than {cap:,} rows (maxQueryRows)",
         advice="Nothing was kept. Add LIMIT, or aggregate.",
     )
 

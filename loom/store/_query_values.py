@@ -6,7 +6,7 @@ import re
 from datetime import date, datetime
 from typing import Any
 
-from loom.tabular import is_array, is_object
+from loom._plain import is_list, is_object
 
 _FIXED = re.compile(
     r"BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|UUID|DATE|TIME|TIMESTAMP(?:_S|_MS)?"
@@ -50,7 +50,7 @@ def bytes_of(value: Any) -> int:  # Any: a value of the engine's client
         return sum(bytes_of(key) + bytes_of(member) for key, member in value.items())
     if isinstance(value, tuple):
         return bytes_of(list(value))  # pyright: ignore[reportUnknownArgumentType]  # any items
-    return sum(map(bytes_of, value)) if is_array(value) else FIXED_BYTES
+    return sum(map(bytes_of, value)) if is_list(value) else FIXED_BYTES
 
 
 def holds_edge(value: Any) -> bool:  # Any: a value of the engine's client
@@ -61,4 +61,4 @@ def holds_edge(value: Any) -> bool:  # Any: a value of the engine's client
         return any(holds_edge(key) or holds_edge(member) for key, member in value.items())
     if isinstance(value, tuple):
         return holds_edge(list(value))  # pyright: ignore[reportUnknownArgumentType]  # any items
-    return is_array(value) and any(map(holds_edge, value))
+    return is_list(value) and any(map(holds_edge, value))

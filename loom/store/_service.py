@@ -91,9 +91,6 @@ class Service:
         """Return the datasets that were found in the file."""
         return {dataset.ref: dataset.rows for dataset in self._registry.datasets()}
 
-    def breathe(self) -> None:
-        """Do what was left for idle time. Called after each answer."""
-
     def close(self) -> None:
         """Close the engine; a file is checkpointed by that."""
         if self._open is not None:
@@ -197,7 +194,7 @@ class Service:
         selected = select(self._engine, checked, control, params=op.params, most_rows=most)
         if len(selected.rows) > most:
             if op.limit is None or op.limit > cap:
-                return too_many(len(selected.rows), cap), None
+                return too_many(cap), None
             del selected.rows[most:]
         rows = len(selected.rows)
         asked_for = op.limit is not None or checked.limited
@@ -218,7 +215,7 @@ class Service:
         cap = self._settings.max_query_rows
         selected = select(self._engine, checked, control, params=op.params, most_rows=cap)
         if len(selected.rows) > cap:
-            return too_many(len(selected.rows), cap)
+            return too_many(cap)
         return keep_select(self._desk, selected, op, control)
 
     # ------------------------------------------------------------ one dataset
@@ -321,7 +318,7 @@ class Service:
         counting = f"SELECT count(*) FROM (FROM {statement} LIMIT {cap + 1})"
         ((rows,),) = cursor.execute(counting).fetchall()
         if rows > cap:
-            return too_many(rows, cap)
+            return too_many(cap)
         return ExportSource(sql=statement, columns=columns, name="query")
 
     def _value(self, op: Value, control: Control) -> Reply:
@@ -331,7 +328,7 @@ class Service:
         cap = self._settings.max_query_rows
         selected = select(self._engine, checked, control, params=None, most_rows=cap)
         if len(selected.rows) > cap:
-            return too_many(len(selected.rows), cap)
+            return too_many(cap)
         infos = self._dataset(op.ref).columns if op.ref is not None else ()
         body = render_value(selected, op.max_bytes, infos)
         return body if isinstance(body, Refusal) else Done(texts=(body,))

@@ -42,7 +42,6 @@ class ThreadBackend:
             raise StoreLost(f"the engine cannot be opened: {error}") from error
 
         def answered(answer: Answer) -> None:
-            service.breathe()
             if engine.live is not None:
                 engine.live.answered(answer)
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from loom._plain import is_list, is_object
 from loom.store._cells import cell
 from loom.store._messages import Refusal
-from loom.tabular import is_array, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,7 +98,7 @@ def exact(value: Any) -> Any:  # Any: a value of the engine's client
         return value if math.isfinite(value) else None
     if isinstance(value, (bool, int, str, Decimal)) or value is None:
         return value
-    if is_array(value):
+    if is_list(value):
         return [exact(item) for item in value]
     if isinstance(value, tuple):
         return exact(list(value))  # pyright: ignore[reportUnknownArgumentType]  # any cell

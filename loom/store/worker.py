@@ -14,7 +14,6 @@ import time
 from typing import TYPE_CHECKING, BinaryIO
 
 from loom.store._frames import (
-    Answer,
     Broken,
     Cancel,
     FromWorker,
@@ -90,8 +89,6 @@ class _Worker:
         with self._lock:
             while data:
                 data = data[self._out.write(data) :]
-        if isinstance(message, Answer):
-            self._service.breathe()
 
     def _fail(self, error: BaseException) -> None:
         """Say what happened and end at once; what is in memory is not to be trusted."""

@@ -2,11 +2,11 @@
 
 from loom.tabular._columns import build_columns
 from loom.tabular._json_decode import decode_exactly
-from loom.tabular._json_kinds import is_array, is_object
 from loom.tabular._json_shapes import encode as encode_exactly
 from loom.tabular._model import Column, Columns, Found, Limits, Passed, Source, Table
 from loom.tabular._result import find_tables
 from loom.tabular._tokens import estimate_tokens, estimate_tokens_bytes
+from loom.tabular._view import ResultView, open_result
 
 __all__ = [
     "Column",
@@ -14,6 +14,7 @@ __all__ = [
     "Found",
     "Limits",
     "Passed",
+    "ResultView",
     "Source",
     "Table",
     "build_columns",
@@ -22,6 +23,5 @@ __all__ = [
     "estimate_tokens",
     "estimate_tokens_bytes",
     "find_tables",
-    "is_array",
-    "is_object",
+    "open_result",
 ]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from loom._plain import is_list, is_object
 from loom.tabular._embedded import find_embedded
 from loom.tabular._json_decode import Unreadable, decode_exactly
-from loom.tabular._json_kinds import is_array, is_object
 from loom.tabular._json_lines import parse_json_lines
 from loom.tabular._json_rows import FEWEST_ROWS
 from loom.tabular._json_shapes import CONTEXT_BYTES, GONE, Extract, NoTable, encode, extract, most_rows
@@ -176,7 +176,7 @@ def _from_blocks(texts: list[str]) -> Candidate:
             value = decode_exactly(text.encode())
         except Unreadable:
             value = text
-        if not (is_object(value) or is_array(value)):
+        if not (is_object(value) or is_list(value)):
             found = find_embedded(text)
             extracts += found.extracts
             values += found.values

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from loom.tabular._json_kinds import is_array
+from loom._plain import is_list
 from loom.tabular._model import Table
 from loom.tabular._text_header import judge_header
 
@@ -97,7 +97,7 @@ def columns_and_rows(value: dict[str, Any], path: str) -> Shaped | None:  # Any:
             continue
         for rows_key in _ROW_KEYS:
             rows = value.get(rows_key)
-            if not is_array(rows) or len(rows) < FEWEST_ROWS or set(map(type, rows)) != {list}:
+            if not is_list(rows) or len(rows) < FEWEST_ROWS or set(map(type, rows)) != {list}:
                 continue
             if set(map(len, rows)) != {len(names)}:
                 continue
@@ -109,7 +109,7 @@ def columns_and_rows(value: dict[str, Any], path: str) -> Shaped | None:  # Any:
 
 def _with_index(value: dict[str, Any], table: Table, members: set[str]) -> Shaped:  # Any: JSON
     index = value.get(_INDEX)
-    if not is_array(index) or len(index) != len(table.rows) or not set(map(type, index)) <= _SCALARS:
+    if not is_list(index) or len(index) != len(table.rows) or not set(map(type, index)) <= _SCALARS:
         return Shaped(table, frozenset(members))
     rows = [[label, *row] for label, row in zip(index, table.rows, strict=True)]
     table = msgspec.structs.replace(table, rows=rows, names=(_INDEX, *table.names))
@@ -117,7 +117,7 @@ def _with_index(value: dict[str, Any], table: Table, members: set[str]) -> Shape
 
 
 def _names_of(header: Any) -> tuple[str, ...] | None:  # Any: JSON
-    if not is_array(header) or not header:
+    if not is_list(header) or not header:
         return None
     kinds = set(map(type, header))
     names = [item.get("name") for item in header] if kinds == {dict} else header
@@ -129,7 +129,7 @@ def columns_as_arrays(value: dict[str, Any], path: str) -> Shaped | None:  # Any
     arrays = {
         key: member
         for key, member in value.items()
-        if is_array(member) and len(member) >= FEWEST_ROWS and set(map(type, member)) <= _SCALARS
+        if is_list(member) and len(member) >= FEWEST_ROWS and set(map(type, member)) <= _SCALARS
     }
     if len(arrays) < 2 or len(set(map(len, arrays.values()))) != 1:
         return None

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from loom.tabular._json_kinds import is_array, is_object
+from loom._plain import is_list, is_object
 
 _NUMBERS = (int, float, Decimal)
 _MAX_DEPTH = 8
@@ -25,7 +25,7 @@ def same(one: Any, other: Any) -> bool:  # Any: JSON
 def _alike(one: Any, other: Any) -> bool:  # Any: JSON; the two are known to be equal
     if is_object(one):
         return all(_alike(member, other[key]) for key, member in one.items())
-    if is_array(one):
+    if is_list(one):
         return all(map(_alike, one, other))
     return isinstance(one, bool) == isinstance(other, bool)
 

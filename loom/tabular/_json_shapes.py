@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from loom._plain import is_list, is_object
 from loom.tabular._json_decode import Unreadable, decode_exactly
-from loom.tabular._json_kinds import is_array, is_object
 from loom.tabular._json_rows import (
     FEWEST_ROWS,
     array_rows,
@@ -96,7 +96,7 @@ class _Search:
             return value
         if is_object(value):
             return self._walk_object(value, path, depth)
-        if is_array(value):
+        if is_list(value):
             return self._walk_array(value, path, depth)
         if isinstance(value, str) and value[:1] in ("[", "{", '"', " ", "\n"):
             return self._walk_text(value, path, depth)

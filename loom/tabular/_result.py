@@ -16,98 +16,47 @@ import msgspec
 
 from loom.tabular._find_text import Candidate, from_texts, from_value, with_member
 from loom.tabular._json_decode import Unreadable, decode_exactly
-from loom.tabular._json_kinds import is_object
 from loom.tabular._json_same import covers, same, unwrapped
 from loom.tabular._json_shapes import NoTable, encode
 from loom.tabular._model import Found, Limits, Passed, Table
+from loom.tabular._view import ResultView, open_result
 
 _FEW_BLOCKS = 16  # up to this many are looked up one by one in the structured content
 _NOTHING: tuple[Any, ...] = (None, {}, [], "")  # Any: JSON that says nothing
 
 
-class _Block(msgspec.Struct, forbid_unknown_fields=True):
-    type: str
-    text: str
-
-
-class _Plain(
-    msgspec.Struct,
-    forbid_unknown_fields=True,
-    rename={"structured": "structuredContent", "is_error": "isError", "meta": "_meta"},
-):
-    """The members that nearly every result is made of."""
-
-    content: list[_Block] = []  # msgspec copies an empty default
-    structured: msgspec.Raw = msgspec.Raw(b"null")
-    is_error: bool | None = None
-    meta: msgspec.Raw = msgspec.Raw()
-
-
-_PLAIN = msgspec.json.Decoder(_Plain)
-
-
 class _View(msgspec.Struct):
-    """A result that may be looked through: its channels, and what it says beside them."""
+    """A result that is looked through: its channels, and what it says beside them."""
 
     texts: list[str]
-    structured: Any = None  # Any: JSON
-    raw: bytes = b""
-    beside: dict[str, Any] = {}  # Any: JSON; msgspec copies an empty default
+    structured: Any  # Any: JSON
+    raw: bytes
+    beside: dict[str, Any]  # Any: JSON
 
 
-def find_tables(result: bytes, limits: Limits) -> Found | Passed:
-    """Find all tables of a raw CallToolResult, or say with a stable word why it passes. Never raises.
+def find_tables(result: bytes | ResultView, limits: Limits) -> Found | Passed:
+    """Find all tables of a CallToolResult, raw or opened, or say with a stable word why it passes. Never raises.
 
     The words: ``too_large``, ``unreadable``, ``is_error``, ``not_text``, ``no_rows``, ``few_rows``, ``mixed``,
     ``disagree`` (the channels say different things, too much to keep both) and ``context_too_large``.
     """
-    if len(result) > limits.max_bytes:
+    if isinstance(result, bytes):
+        if len(result) > limits.max_bytes:
+            return Passed("too_large")
+        opened = open_result(result)
+        if isinstance(opened, Passed):
+            return opened
+        result = opened
+    elif result.size_bytes > limits.max_bytes:
         return Passed("too_large")
     try:
-        return _found(_view(result), len(result))
+        texts = [text for text in result.texts if text.strip()]
+        structured = decode_exactly(result.structured) if result.structured else None
+        return _found(_View(texts, structured, result.structured, result.beside), result.size_bytes)
     except NoTable as error:
         return Passed(str(error))
     except Unreadable:
         return Passed("unreadable")
-
-
-# ---------------------------------------------------------------- the result
-
-
-def _view(result: bytes) -> _View:
-    try:
-        plain = _PLAIN.decode(result)
-    except msgspec.ValidationError:
-        return _view_of_any(decode_exactly(result))
-    if plain.is_error:
-        raise NoTable("is_error")
-    if any(block.type != "text" for block in plain.content):
-        raise NoTable("not_text")
-    raw = bytes(plain.structured)
-    return _View([block.text for block in plain.content if block.text.strip()], decode_exactly(raw), raw)
-
-
-def _view_of_any(value: Any) -> _View:  # Any: JSON
-    """Read a result that has members of its own, or is none."""
-    if not is_object(value) or not isinstance(value.get("content", []), list):
-        raise NoTable("unreadable")
-    if value.get("isError", False) not in (False, None):
-        raise NoTable("is_error")
-    blocks: list[Any] = value.get("content", [])  # Any: JSON
-    if not all(is_object(block) and block.get("type") == "text" for block in blocks):
-        raise NoTable("not_text")
-    texts = [block.get("text") for block in blocks]
-    if not all(isinstance(text, str) for text in texts):
-        raise NoTable("unreadable")
-    beside = _others(value, ("content", "structuredContent", "isError", "_meta"))
-    of_blocks = [_others(block, ("type", "text")) for block in blocks]
-    if any(of_blocks):
-        beside["content"] = of_blocks
-    return _View([text for text in texts if text.strip()], value.get("structuredContent"), b"", beside)
-
-
-def _others(value: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:  # Any: JSON
-    return {key: member for key, member in value.items() if key not in known and member is not None}
 
 
 # ---------------------------------------------------------------- the channels

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from loom.store import Describe, Drop, Export, ListDatasets, Materialize, Op, Query, Read
-
-ExportFormat: TypeAlias = Literal["csv", "json", "jsonl", "parquet", "arrow", "xlsx"]
+from loom.store import Describe, Drop, Export, ExportFormat, ListDatasets, Materialize, Op, Query, Read
 
 
 class QueryInput(Struct, forbid_unknown_fields=True):

@@ -133,7 +133,7 @@ async def test_a_second_stop_may_bring_the_deadline_forward(autojump_clock):
 
 async def test_an_actor_may_stop_itself_by_way_of_its_supervisor(autojump_clock):
     async with scene(shutdown_grace=3) as s:
-        s.stage.puppets[0].handle = lambda _: s.supervisor.stop_child("a")  # type: ignore[method-assign] # a puppet
+        s.stage.puppets[0].handle = lambda _: s.supervisor.stop_child("a")  # type: ignore[method-assign]  # the test plays this actor
         ref = s.a
         ref.tell_nowait("stop yourself")
         await ref.wait_stopped()

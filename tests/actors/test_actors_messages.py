@@ -129,7 +129,7 @@ async def test_tell_nowait_raises_when_the_mailbox_is_full(autojump_clock):
 
 async def test_tell_waits_for_room_and_senders_are_served_in_order(autojump_clock):
     class Lister(Actor[int]):
-        seen: list[int] = []  # noqa: RUF012 - shared on purpose
+        seen: list[int] = []  # noqa: RUF012  # all instances share it on purpose
 
         async def handle(self, message: int) -> None:
             await trio.sleep(1)

@@ -411,14 +411,14 @@ async def test_what_is_delisted_leaves_the_list():
     shelf.lists("a", "x")
     shelf.lists("b", "y")
     a, b, context = Ref(), Ref(), Context()
-    actor = CatalogActor(shelf.catalog, {ServerName("a"): a})  # type: ignore[dict-item]  # as much as is followed
+    actor = CatalogActor(shelf.catalog, {ServerName("a"): a})  # type: ignore[dict-item]  # a stand-in with the members that are followed
     async with trio.open_nursery() as nursery:
         nursery.start_soon(actor.run, context)  # pyright: ignore[reportArgumentType]  # as much as is used
         await trio.testing.wait_all_tasks_blocked()
         a.status.value = Status(ChildState.DELISTED)
         await trio.testing.wait_all_tasks_blocked()
         assert names_of(shelf.view()) == ["b_y"]
-        await context.send.send(Watch(ServerName("b"), b))  # type: ignore[arg-type]  # see above
+        await context.send.send(Watch(ServerName("b"), b))  # type: ignore[arg-type]  # a stand-in for a reference
         b.status.value = Status(ChildState.DELISTED)
         a.status.value = Status(ChildState.RUNNING)
         await trio.testing.wait_all_tasks_blocked()

@@ -288,7 +288,7 @@ def test_a_request_of_looms_own_is_answered_once():
     assert server.take() == [{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}]
     server.answers(own)
     server.answers(own)
-    ((result, error),) = answers  # type: ignore[misc]  # pairs, see above
+    ((result, error),) = answers  # type: ignore[misc]  # the list holds pairs
     assert (bytes(result), error) == (b"{}", None)
     assert server.session.pending == 0
     assert server.session.counters.late_replies == 1

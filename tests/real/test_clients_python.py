@@ -49,7 +49,7 @@ async def wired(made: Stage) -> AsyncGenerator[Any]:
             async with stdio_client(loom, errlog=errlog) as streams:
                 yield streams
     finally:
-        print(log.read_text(encoding="utf-8"))  # noqa: T201 - pytest shows it with a failure
+        print(log.read_text(encoding="utf-8"))  # noqa: T201  # pytest shows it with a failure
 
 
 @asynccontextmanager

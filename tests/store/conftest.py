@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from registry_kit import Kit
 from service_kit import Bench
 
 if TYPE_CHECKING:
@@ -31,3 +32,17 @@ def benches(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
 @pytest.fixture
 def bench(benches: Callable[..., Bench]) -> Bench:
     return benches()
+
+
+@pytest.fixture
+def kits(tmp_path: Path) -> Iterator[Callable[..., Kit]]:
+    """Make registries over engines of their own; they are closed at the end of the test."""
+    made: list[Kit] = []
+
+    def make(**settings: Any) -> Kit:
+        made.append(Kit(tmp_path / f"kit{len(made)}", **settings))
+        return made[-1]
+
+    yield make
+    for kit in made:
+        kit.close()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from registry_kit import MB, Kit, some
+from registry_kit import MB, some
 
 from loom.store import Provenance
 from loom.store._eviction import settle, victims
@@ -16,24 +16,7 @@ from loom.store._messages import Refusal
 from loom.store._model import Dataset
 from loom.store._registry import Made
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 PROVENANCE = Provenance(server="s", tool="t", created_at="x")
-
-
-@pytest.fixture
-def kits(tmp_path: Path) -> Iterator[Callable[..., Kit]]:
-    made: list[Kit] = []
-
-    def make(**settings: Any) -> Kit:
-        made.append(Kit(tmp_path / f"kit{len(made)}", **settings))
-        return made[-1]
-
-    yield make
-    for kit in made:
-        kit.close()
 
 
 def dataset(ref: str, size: int, used: int, *, pinned: bool = False, implicit: bool = False) -> Dataset:

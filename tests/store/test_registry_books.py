@@ -19,21 +19,7 @@ from loom.store._persist import MOST_LOST
 from loom.store._registry import Made
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def kits(tmp_path: Path) -> Iterator[Callable[..., Kit]]:
-    made: list[Kit] = []
-
-    def make(**settings: Any) -> Kit:
-        made.append(Kit(tmp_path / f"kit{len(made)}", **settings))
-        return made[-1]
-
-    yield make
-    for kit in made:
-        kit.close()
+    from collections.abc import Callable
 
 
 @pytest.fixture
