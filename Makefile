@@ -72,7 +72,7 @@ bench: dev ## Run the benchmarks
 
 .PHONY: lock
 lock: ## Make the lock files anew; UPGRADE=1 takes newer versions
-	@$(ENV) lock $(if $(UPGRADE),--upgrade)
+	@$(PYTHON) tools/lock.py $(if $(UPGRADE),--upgrade)
 
 .PHONY: clean
 clean: ## Remove the environments and everything else that was made
