@@ -218,8 +218,8 @@ class App:
             raise ToolCallFailed(f"Unknown tool: {name}.", hint="`list_tools` names those there are.")
         hook = self.datasets.hook
         prepared = await hook.prepare(route, arguments) if hook.has_work_before(route, arguments) else None
-        if isinstance(prepared, bytes):
-            return prepared
+        if isinstance(prepared, Fault):
+            raise ToolCallFailed(prepared.text, fault=prepared)
         if prepared is not None:
             arguments = prepared.arguments
         complaint = self.judge.complaint(route, arguments, strict=prepared is not None and prepared.substituted)

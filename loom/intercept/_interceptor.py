@@ -25,7 +25,8 @@ from loom.store import (
     Take,
     Value,
     iso_time,
-    tool_error,
+    lost_refusal,
+    refusal_fault,
     tool_result,
 )
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from loom.catalog import Route
     from loom.config import Config, ServerConfig
-    from loom.protocol import ServerName
+    from loom.protocol import Fault, ServerName
     from loom.store import Op, Reply
 
 _BYTES_PER_TOKEN = 1.5  # the fewest there are: below this times the threshold, no result can reach the threshold
@@ -94,8 +95,8 @@ class Interceptor:
             return True
         return self._server(route.server).project and carries_projection(raw)
 
-    async def prepare(self, route: Route, arguments: bytes) -> Prepared | bytes:
-        """Put values in for references and take ``_loom`` out; bytes are the error result that says why not."""
+    async def prepare(self, route: Route, arguments: bytes) -> Prepared | Fault:
+        """Put values in for references and take ``_loom`` out; a fault says why that was not possible."""
         projection: Projection | None = None
         if self._server(route.server).project:
             try:
@@ -106,7 +107,7 @@ class Interceptor:
             return Prepared(arguments, projection)
         return await self._substitute(arguments, projection)
 
-    async def _substitute(self, arguments: bytes, projection: Projection | None) -> Prepared | bytes:
+    async def _substitute(self, arguments: bytes, projection: Projection | None) -> Prepared | Fault:
         references = find_references(arguments)
         values: dict[tuple[str | int, ...], bytes] = {}
         left = _MOST_VALUE_BYTES
@@ -123,9 +124,9 @@ class Interceptor:
             try:
                 reply = await self._store.ask(op, timeout=self._timeout)
             except StoreLost as error:
-                return tool_error(Refusal(code="store_lost", what=str(error)))
+                return refusal_fault(lost_refusal(error))
             if not isinstance(reply, Done):
-                return tool_error(reply) if isinstance(reply, Refusal) else _refused(reply.reason, "")
+                return refusal_fault(reply) if isinstance(reply, Refusal) else _refused(reply.reason, "")
             values[reference.path] = reply.texts[0]
             left -= len(reply.texts[0])
         return Prepared(substitute(arguments, values), projection, substituted=bool(values))
@@ -213,7 +214,7 @@ def _why_not(reply: Pass | Refusal) -> str:
     return f"loom: `_loom` was not applied: {reply.what}. {reply.advice}".rstrip()
 
 
-def _refused(what: str, advice: str) -> bytes:
-    return tool_error(
+def _refused(what: str, advice: str) -> Fault:
+    return refusal_fault(
         Refusal(code="invalid_arguments", what=what, advice=f"{advice} The call was not sent.".strip())
     )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Value,
     )
     from loom.store._model import Lost, Provenance, iso_time
-    from loom.store._results import tool_error, tool_result
+    from loom.store._results import lost_refusal, refusal_fault, tool_error, tool_result
     from loom.store._shell import Shelf, open_shelf
     from loom.store._store import Store
     from loom.store._threads import ThreadBackend
@@ -64,7 +64,9 @@ __all__ = [
     "ThreadBackend",
     "Value",
     "iso_time",
+    "lost_refusal",
     "open_shelf",
+    "refusal_fault",
     "tool_error",
     "tool_result",
 ]

@@ -25,7 +25,7 @@ _HOME = {
     ),
     "_model": ("Lost", "Provenance", "iso_time"),
     "_shell": ("Shelf", "open_shelf"),
-    "_results": ("tool_error", "tool_result"),
+    "_results": ("lost_refusal", "refusal_fault", "tool_error", "tool_result"),
     "_store": ("Store",),
     "_threads": ("ThreadBackend",),
 }

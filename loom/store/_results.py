@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from loom.protocol import Fault, tool_fault_result
+from loom.store._messages import Refusal
+
 if TYPE_CHECKING:
-    from loom.store._messages import Done, Refusal
+    from loom.errors import StoreLost
+    from loom.store._messages import Done
 
 
 def tool_result(done: Done) -> bytes:
@@ -20,16 +24,19 @@ def tool_result(done: Done) -> bytes:
     return b'{"content":[%b]%b%b}' % (blocks, structured, meta)
 
 
+def lost_refusal(error: StoreLost) -> Refusal:
+    """Return an engine that was lost during a request as the refusal of that request."""
+    return Refusal(code="store_lost", what=error.args[0].rstrip("."), advice=error.hint)
+
+
+def refusal_fault(refusal: Refusal) -> Fault:
+    """Return a refusal as the fault that a call ends with."""
+    return Fault(server="loom", code=refusal.code, outcome="not_started", what=refusal.what, advice=refusal.advice)
+
+
 def tool_error(refusal: Refusal) -> bytes:
-    """Render a refusal: a text for the model, and the code for programs."""
-    text = f"{refusal.what}. {refusal.advice}".strip()
-    return msgspec.json.encode(
-        {
-            "content": [{"type": "text", "text": text}],
-            "isError": True,
-            "_meta": {"loom/error": {"server": "loom", "code": refusal.code, "outcome": "not_started"}},
-        }
-    )
+    """Render a refusal as the answer of a tool of loom's own; those are listed without an ``outputSchema``."""
+    return tool_fault_result(refusal_fault(refusal), structured=True)
 
 
 def _string(text: bytes) -> bytes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from loom.errors import StoreLost
-from loom.store import Done, Pass, Refusal, tool_error, tool_result
+from loom.store import Done, Pass, Refusal, lost_refusal, tool_error, tool_result
 from loom.tools._definitions import DATASET_TOOLS
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _handler(tool: DatasetTool, store: Asks, timeout: float) -> OwnTool:
         try:
             reply = await store.ask(op, timeout=timeout)
         except StoreLost as error:
-            return tool_error(Refusal(code="store_lost", what=error.args[0].rstrip("."), advice=error.hint))
+            return tool_error(lost_refusal(error))
         return _render(reply)
 
     return handle

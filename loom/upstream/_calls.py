@@ -189,8 +189,8 @@ class ToolCaller:
 
         async def prepare() -> None:
             prepared = await hook.prepare(route, given)
-            if isinstance(prepared, bytes):
-                request.result(prepared)
+            if isinstance(prepared, Fault):
+                slot.fail(prepared)
             elif request.is_open:
                 slot.after = prepared.after
                 members["arguments"] = prepared.arguments

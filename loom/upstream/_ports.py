@@ -33,8 +33,8 @@ class CallHook(Protocol):
     """Sees calls on their way down and results on their way up. The first of each pair never waits."""
 
     def has_work_before(self, route: Route, arguments: Payload) -> bool: ...
-    async def prepare(self, route: Route, arguments: bytes) -> PreparedCall | bytes:
-        """Return the call as it is to be sent; bytes are the result that is answered instead."""
+    async def prepare(self, route: Route, arguments: bytes) -> PreparedCall | Fault:
+        """Return the call as it is to be sent, or why it is not."""
         ...
 
     def wants(self, route: Route, raw: Payload, after: object | None) -> bool: ...

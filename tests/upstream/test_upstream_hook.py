@@ -8,6 +8,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 from upstream_kit import tool, world
 
+from loom.protocol import Fault
+
 
 class Prepared:
     def __init__(self, arguments: bytes, *, after: object = None, substituted: bool = False) -> None:
@@ -20,7 +22,7 @@ class Hook:
     """Replaces every result longer than ten bytes by what the test sets, when the test lets it."""
 
     def __init__(self) -> None:
-        self.before: Prepared | bytes | Exception | None = None
+        self.before: Prepared | Fault | Exception | None = None
         self.better: bytes | Exception | None = b'"better"'
         self.go = trio.Event()
         self.go.set()
@@ -150,11 +152,15 @@ async def test_a_prepared_call_is_sent_with_its_new_arguments():
 
 async def test_a_call_that_cannot_be_prepared_is_answered_and_not_sent():
     hook = Hook()
-    hook.before = b'{"isError":true}'
+    hook.before = Fault(server="loom", code="no_such_row", outcome="not_started", what="no row", advice="Look.")
     async with world(hook=hook) as w:
         w.calls("files_read")
         await wait_all_tasks_blocked()
-        assert w.take() == [{"jsonrpc": "2.0", "id": 1, "result": {"isError": True}}]
+        (answer,) = w.take()
+        result = answer["result"]
+        assert result["content"][0]["text"] == "loom: no row. Look."
+        assert result["structuredContent"] == result["_meta"]["loom/error"]
+        assert result["_meta"]["loom/error"]["code"] == "no_such_row"
         assert w.targets["files"].take() == []
 
 
