@@ -216,3 +216,12 @@ class Client:
         (answer,) = self.says(line)
         message = json.loads(answer)
         return message["error"]["code"], message["id"]
+
+
+def request(raw_id: bytes, method: bytes = b"ping") -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":"%b"}' % (raw_id, method)
+
+
+NOTE = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+WEIRD = b'{"jsonrpc":"2.0","method":"notifications/weird"}'
+RESPONSE = b'{"jsonrpc":"2.0","id":1,"result":{}}'
