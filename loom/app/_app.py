@@ -217,7 +217,9 @@ class App:
                 raise ToolCallFailed(fault.text, fault=fault)
             raise ToolCallFailed(f"Unknown tool: {name}.", hint="`list_tools` names those there are.")
         hook = self.datasets.hook
-        prepared = await hook.prepare(route, arguments) if hook.has_work_before(route, arguments) else None
+        prepared = None
+        if hook.has_work_before(route, arguments):
+            prepared = await hook.prepare(route, arguments, EMBEDDED_SESSION)
         if isinstance(prepared, Fault):
             raise ToolCallFailed(prepared.text, fault=prepared)
         if prepared is not None:

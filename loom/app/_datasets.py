@@ -80,7 +80,7 @@ class Datasets:
 
     def adapt(self, server: ServerConfig, tool: ToolDefinition) -> ToolDefinition:
         """Change a definition where loom changes what the tool takes or gives."""
-        if takes_tables(self._loaded().config, server, tool.name):
+        if server.project or takes_tables(self._loaded().config, server, tool.name):
             tool = tool.without_output_schema()
         return tool.with_parameter(PROJECTION_KEY, PROJECTION_SCHEMA) if server.project else tool
 

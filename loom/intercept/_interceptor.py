@@ -13,7 +13,7 @@ import msgspec
 from loom.errors import StoreLost
 from loom.intercept._policy import ToolPolicy, tool_policy
 from loom.intercept._projection import Projection, carries_projection, split_projection
-from loom.intercept._redact import redact_arguments
+from loom.intercept._redact import OMITTED, Scalar, redact_arguments
 from loom.intercept._references import find_references, substitute
 from loom.protocol import Payload, decode_elements, decode_members, encode_members
 from loom.store import (
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _BYTES_PER_TOKEN = 1.5  # the fewest there are: below this times the threshold, no result can reach the threshold
 _REFERENCE_MARK = b'"$loom"'
+_MOST_TAKE_SECONDS = 15.0  # a result that takes longer goes up as it is: nobody waits half a minute for less
 _MOST_VALUE_BYTES = 8 * 1024 * 1024  # of what all references of one call put into its arguments
 
 
@@ -76,15 +77,13 @@ class Interceptor:
         self._wall = wall
         self._on_pass = on_pass
         self._timeout = first.query_timeout_ms / 1000
-        self._references = first.references
+        self._references = first.references and first.intercept != "off"
         least = first.token_threshold * _BYTES_PER_TOKEN
         if first.large_text_tokens is not None:
             least = min(least, first.large_text_tokens * _BYTES_PER_TOKEN)
         if first.max_result_bytes:
             least = min(least, first.max_result_bytes)
         self._least_bytes = int(least)
-        self._max_result_bytes = first.max_result_bytes
-        self._large_text = first.large_text_tokens is not None
 
     # ------------------------------------------------------------ before the call
 
@@ -95,7 +94,7 @@ class Interceptor:
             return True
         return self._server(route.server).project and carries_projection(raw)
 
-    async def prepare(self, route: Route, arguments: bytes) -> Prepared | Fault:
+    async def prepare(self, route: Route, arguments: bytes, session: str) -> Prepared | Fault:
         """Put values in for references and take ``_loom`` out; a fault says why that was not possible."""
         projection: Projection | None = None
         if self._server(route.server).project:
@@ -105,9 +104,11 @@ class Interceptor:
                 return _refused(f"`_loom`: {error}", "It takes {sql} or {select?, limit?}.")
         if not self._references or _REFERENCE_MARK not in arguments:
             return Prepared(arguments, projection)
-        return await self._substitute(arguments, projection)
+        return await self._substitute(route, arguments, session, projection)
 
-    async def _substitute(self, arguments: bytes, projection: Projection | None) -> Prepared | Fault:
+    async def _substitute(
+        self, route: Route, arguments: bytes, session: str, projection: Projection | None
+    ) -> Prepared | Fault:
         references = find_references(arguments)
         values: dict[tuple[str | int, ...], bytes] = {}
         left = _MOST_VALUE_BYTES
@@ -120,6 +121,8 @@ class Interceptor:
                 row=reference.row,
                 column=reference.column,
                 max_bytes=left,
+                session=session,
+                logged_as=OMITTED if self._policy(route).denied else None,
             )
             try:
                 reply = await self._store.ask(op, timeout=self._timeout)
@@ -137,21 +140,17 @@ class Interceptor:
         """Tell whether a result is worth a look by the store; asked of every result."""
         if after is not None:
             return True
-        size = len(raw)
-        if size < self._least_bytes:
-            return False
-        if self._policy(route).tables or self._large_text:
-            return True
-        return bool(self._max_result_bytes) and size > self._max_result_bytes
+        return len(raw) >= self._least_bytes and self._policy(route).tables
 
     async def replace(
         self, route: Route, arguments: bytes | None, raw: bytes, session: str, after: object | None
     ) -> bytes | None:
         """Return the result that goes up instead of ``raw``; None: ``raw`` goes up as it is."""
         if isinstance(after, Projection):
-            return await self._project(raw, after)
+            return await self._project(route, arguments, raw, session, after)
         try:
-            reply = await self._store.ask(self._take(route, arguments, raw, session), timeout=self._timeout)
+            op = self._take(route, arguments, raw, session)
+            reply = await self._store.ask(op, timeout=min(self._timeout, _MOST_TAKE_SECONDS))
         except StoreLost:
             self._on_pass("store_lost")
             return None
@@ -165,25 +164,39 @@ class Interceptor:
         return None
 
     def _take(self, route: Route, arguments: bytes | None, raw: bytes, session: str) -> Take:
-        policy = self._policy(route)
-        shown, scalars = redact_arguments(arguments, denied=policy.denied)
-        server = self._server(route.server)
+        provenance, scalars = self._provenance(route, arguments)
         return Take(
             result=raw,
-            provenance=Provenance(
-                server=server.original or server.name,
-                tool=route.tool.name,
-                created_at=iso_time(self._wall()),
-                args=shown,
-            ),
-            alias=f"{server.name}_{route.tool.name}",
-            alias_args={} if policy.denied else scalars,
+            provenance=provenance,
+            alias=f"{self._server(route.server).name}_{route.tool.name}",
+            alias_args=scalars,
             session=session,
-            text_only=not policy.tables,
         )
 
-    async def _project(self, raw: bytes, projection: Projection) -> bytes | None:
-        op = Project(result=raw, sql=projection.sql, select=projection.select, limit=projection.limit)
+    def _provenance(self, route: Route, arguments: bytes | None) -> tuple[Provenance, dict[str, Scalar]]:
+        """Return where a result comes from, and the arguments that may be columns of the union."""
+        denied = self._policy(route).denied
+        shown, scalars = redact_arguments(arguments, denied=denied)
+        server = self._server(route.server)
+        provenance = Provenance(
+            server=server.original or server.name,
+            tool=route.tool.name,
+            created_at=iso_time(self._wall()),
+            args=shown,
+        )
+        return provenance, {} if denied else scalars
+
+    async def _project(
+        self, route: Route, arguments: bytes | None, raw: bytes, session: str, projection: Projection
+    ) -> bytes | None:
+        op = Project(
+            result=raw,
+            provenance=self._provenance(route, arguments)[0],
+            session=session,
+            sql=projection.sql,
+            select=projection.select,
+            limit=projection.limit,
+        )
         try:
             reply = await self._store.ask(op, timeout=self._timeout)
         except StoreLost:
@@ -192,7 +205,10 @@ class Interceptor:
         if isinstance(reply, Done):
             return tool_result(reply)
         self._on_pass(reply.reason if isinstance(reply, Pass) else reply.code)
-        return with_note(raw, _why_not(reply))
+        whole = None  # what goes up without the projection, which for a flood is its envelope
+        if self.wants(route, raw, None):
+            whole = await self.replace(route, arguments, raw, session, None)
+        return with_note(whole or raw, _why_not(reply))
 
     def _policy(self, route: Route) -> ToolPolicy:
         return tool_policy(self._config(), self._server(route.server), route.tool.name)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from loom.protocol import decode_members, encode_members
+from loom.store import Count  # noqa: TC001  # msgspec evaluates the annotations
 
 if TYPE_CHECKING:
     from loom.protocol import Payload
@@ -20,7 +21,7 @@ class Projection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     sql: str | None = None
     select: tuple[str, ...] | None = None
-    limit: int | None = None
+    limit: Count | None = None
 
     def __post_init__(self) -> None:
         if self.sql is not None and (self.select is not None or self.limit is not None):

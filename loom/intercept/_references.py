@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from loom.protocol import decode_elements, decode_members, encode_members
+from loom.store import Count  # noqa: TC001  # msgspec evaluates the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ref: str
-    row: int | None = None
+    row: Count | None = None
     column: str | None = None
 
 

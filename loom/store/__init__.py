@@ -12,6 +12,7 @@ from loom.store import _front
 if TYPE_CHECKING:
     from loom.store._actor import STORE_POLICY, Backend, ProcessBackend, StoreActor
     from loom.store._messages import (
+        Count,
         Describe,
         Done,
         Drop,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "STORE_POLICY",
     "Backend",
+    "Count",
     "Describe",
     "Done",
     "Drop",

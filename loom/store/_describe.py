@@ -29,12 +29,15 @@ _CURSOR = re.compile(r"(\d[0-9.e+-]{0,31})/([A-Za-z0-9_]{1,63})\Z")
 _MORE_TOKENS = 60  # what count and cursor may take
 
 
-def describe(connection: DuckDBPyConnection, dataset: Dataset, hints: Sequence[Hint], *, now: float) -> bytes:
+def describe(
+    connection: DuckDBPyConnection, dataset: Dataset, hints: Sequence[Hint], *, now: float, durable: bool
+) -> bytes:
     """Return the envelope of a table with everything: all columns counted anew, ten rows, the context whole.
 
     Args:
         hints: fresh ones.
         now: wall time, seconds since 1970.
+        durable: whether datasets outlive loom.
     """
     profiles = profile(connection, dataset.ref, dataset.columns, dataset.rows, thorough=True)
     body = build_envelope(
@@ -43,6 +46,7 @@ def describe(connection: DuckDBPyConnection, dataset: Dataset, hints: Sequence[H
         fetch_sample(connection, dataset, FULL_ROWS, full=True),
         hints,
         original_tokens=dataset.original_tokens,
+        durable=durable,
         age_seconds=age(dataset, now),
         full=True,
     )

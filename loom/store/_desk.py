@@ -47,7 +47,7 @@ class Desk:
         """Whether datasets outlive loom."""
         return self.settings.store_folder is not None
 
-    def envelope(self, dataset: Dataset, *, original_tokens: int, persisted: bool | None = None) -> bytes | None:
+    def envelope(self, dataset: Dataset, *, original_tokens: int, asked_for: bool = False) -> bytes | None:
         """Return the envelope of a new dataset; None when its context does not fit into one."""
         cursor = self.engine.cursor()
         try:
@@ -58,7 +58,13 @@ class Desk:
         finally:
             cursor.close()
         return build_envelope(
-            dataset, profiles, sample, hints, original_tokens=original_tokens, persisted=persisted
+            dataset,
+            profiles,
+            sample,
+            hints,
+            original_tokens=original_tokens,
+            durable=self.persistent,
+            asked_for=asked_for,
         )
 
     def text_envelope(self, dataset: Dataset, text: str) -> bytes:
@@ -69,6 +75,7 @@ class Desk:
             head=text[:_ENDS],
             tail=text[-_ENDS:] if len(text) > _ENDS else "",
             outline=outline(text),
+            durable=self.persistent,
         )
 
     def describe_text(self, dataset: Dataset, control: Control) -> bytes:

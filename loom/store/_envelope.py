@@ -98,7 +98,8 @@ def build_envelope(
     *,
     budget_tokens: int = 2000,
     original_tokens: int,
-    persisted: bool | None = None,
+    durable: bool = False,
+    asked_for: bool = False,
     age_seconds: int | None = None,
     full: bool = False,
 ) -> bytes | None:
@@ -108,15 +109,15 @@ def build_envelope(
     up otherwise.
 
     Args:
-        persisted: for a dataset that was asked for (materialized): whether it outlives loom. Never None then.
+        durable: whether datasets outlive loom.
+        asked_for: it was asked for (materialized), and says whether it is durable. Never None then.
         full: everything, for loom_describe: all columns, and no budget but what an answer may be. Never None then.
     """
     maker = _Maker(dataset, profiles, sample_rows, hints, original_tokens)
-    maker.persisted, maker.age_seconds, maker.full = persisted, age_seconds, full
+    maker.durable, maker.asked_for, maker.age_seconds, maker.full = durable, asked_for, age_seconds, full
     try:
         if full:
             return maker.richest(_FULL_STAGES, max(budget_tokens, FULL_TOKENS)) or maker.render(_FULL_STAGES[-1])
-        asked_for = persisted is not None
         return maker.fit(budget_tokens if asked_for else min(budget_tokens, original_tokens // 2), asked_for)
     except (UnicodeEncodeError, TypeError, OverflowError, RecursionError):
         return None  # the context holds what JSON cannot say again
@@ -138,7 +139,8 @@ class _Maker:
         self._sample = sample
         self._hints = hints
         self._original = original_tokens
-        self.persisted: bool | None = None
+        self.durable = False
+        self.asked_for = False
         self.age_seconds: int | None = None
         self.full = False
 
@@ -202,8 +204,8 @@ class _Maker:
         content |= self._sampled(columns, stage)
         content["joinHints"] = [_hint(hint) for hint in self._hints[: stage.hints]]
         content["provenance"] = provenance_of(dataset.provenance, short=stage.short)
-        if self.persisted is not None:
-            content["persisted"] = self.persisted
+        if self.asked_for:
+            content["persisted"] = self.durable
         content["context"] = dataset.context
         content |= _others(dataset.also_in, short=stage.short)
         content["usage"] = self._usage(count)
@@ -235,15 +237,20 @@ class _Maker:
             lines.append(f"loom_describe shows all {len(dataset.columns)} columns.")
         if dataset.alias is not None:
             lines.append(f"{dataset.alias} is the newest result of this tool, {dataset.alias}__all all of them.")
-        lines.append(
-            "Refs are session-scoped unless kept with loom_materialize, and may be evicted; "
-            "loom_list_datasets shows what exists."
-        )
-        if self.persisted is False:
-            lines.append(
-                "Not persisted: it ends with loom. loom_export writes it to a file; store.path keeps all."
-            )
+        lines.append(keeping(pinned=dataset.pinned, durable=self.durable))
         return "\n".join(lines)
+
+
+def keeping(*, pinned: bool, durable: bool) -> str:
+    """Say how long a dataset stays, and what keeps it longer."""
+    where = "stays in the store file across sessions" if durable else "is session-scoped"
+    if pinned and durable:
+        said = f"This ref {where} and is never evicted"
+    elif pinned:
+        said = f"This ref {where}, but never evicted: loom_export writes it to a file, store.path keeps all"
+    else:
+        said = f"This ref {where} and may be evicted; loom_materialize keeps the result of a SELECT from that"
+    return f"{said}. loom_list_datasets shows what exists."
 
 
 def provenance_of(provenance: Provenance, *, short: bool = False) -> dict[str, Any]:  # Any: JSON
@@ -340,6 +347,7 @@ def build_text_envelope(
     tail: str,
     outline: Sequence[str],
     budget_tokens: int = 2000,
+    durable: bool = False,
     age_seconds: int | None = None,
 ) -> bytes:
     """Return the envelope of a text that is kept whole: where it begins and ends, its parts, and how to read it.
@@ -366,16 +374,15 @@ def build_text_envelope(
         if len(outline) > parts:
             content["outlineNotShown"] = len(outline) - parts
         content["provenance"] = provenance_of(dataset.provenance, short=True)
-        content["usage"] = _text_usage(dataset.ref)
+        content["usage"] = _text_usage(dataset.ref, durable=durable)
         body = _encoder.encode(content)
         if estimate_tokens_bytes(body) <= limit:
             break
     return body
 
 
-def _text_usage(ref: str) -> str:
+def _text_usage(ref: str, *, durable: bool) -> str:
     return (
         f'The whole text is kept. Read it with loom_read {{"ref": "{ref}", "lines": "1-200"}}, or with "offset" '
-        'or "grep" in place of "lines". The ref is session-scoped and may be evicted; loom_list_datasets shows '
-        "what exists."
+        f'or "grep" in place of "lines". {keeping(pinned=False, durable=durable)}'
     )

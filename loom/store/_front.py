@@ -5,6 +5,7 @@ from __future__ import annotations
 _HOME = {
     "_actor": ("STORE_POLICY", "Backend", "ProcessBackend", "StoreActor"),
     "_messages": (
+        "Count",
         "Describe",
         "Done",
         "Drop",

@@ -12,6 +12,7 @@ import msgspec
 
 from loom.store._binary import link_large_blocks
 from loom.store._messages import Done, Pass, Refusal, Reply, Take
+from loom.store._pure import Stopped
 from loom.tabular import (
     Columns,
     Found,
@@ -31,22 +32,30 @@ if TYPE_CHECKING:
     from loom.tabular import ResultView, Table
 
 
+MOST_TABLES = 200  # of one result: each is a dataset of its own, and more are no help to anybody
+
+
 def take(desk: Desk, op: Take, control: Control) -> Reply:
     """Make datasets of a result, or say why it passes. Nothing is left behind when it passes."""
-    view = open_result(op.result)
+    try:
+        return _take(desk, op, control)
+    except Stopped:
+        return Pass("out_of_time")
+
+
+def _take(desk: Desk, op: Take, control: Control) -> Reply:
+    with control.pure():
+        view = open_result(op.result)
     if isinstance(view, Passed):
         linked = link_large_blocks(op, desk.settings) if view.reason == "not_text" else None
         return Done(texts=(), result=linked) if linked is not None else Pass(view.reason)
     tokens = view.tokens
     if tokens < desk.settings.token_threshold:
         return Pass("small")
-    reason = "off"
-    if not op.text_only:
-        reply = _take_tables(desk, op, control, view, tokens)
-        if not isinstance(reply, Pass):
-            return reply
-        reason = reply.reason
-    return _take_text(desk, op, view, tokens) or Pass(reason)
+    reply = _take_tables(desk, op, control, view, tokens)
+    if not isinstance(reply, Pass):
+        return reply
+    return _take_text(desk, op, view, tokens) or reply
 
 
 def limits_of(desk: Desk) -> Limits:
@@ -57,20 +66,23 @@ def limits_of(desk: Desk) -> Limits:
 
 def _take_tables(desk: Desk, op: Take, control: Control, view: ResultView, tokens: int) -> Reply:
     limits = limits_of(desk)
-    found = find_tables(view, limits)
-    if isinstance(found, Passed):
-        return Pass(found.reason)
-    typed: list[tuple[Table, Columns]] = []
-    for table in found.tables:
-        columns = build_columns(table, limits)
-        if isinstance(columns, Passed):
-            return Pass(columns.reason)
-        typed.append((table, columns))
+    with control.pure():
+        found = find_tables(view, limits)
+        if isinstance(found, Passed):
+            return Pass(found.reason)
+        if len(found.tables) > MOST_TABLES:
+            return Pass("too_many_tables")
+        typed: list[tuple[Table, Columns]] = []
+        for table in found.tables:
+            columns = build_columns(table, limits)
+            if isinstance(columns, Passed):
+                return Pass(columns.reason)
+            typed.append((table, columns))
     if control.stopped:
         return Pass("out_of_time")
     made: list[Dataset] = []
     try:
-        reply = _ingest(desk, op, found, typed, tokens, made)
+        reply = _ingest(desk, op, control, found, typed, tokens, made)
         if isinstance(reply, Done):
             done = msgspec.structs.replace(reply, meta=view.meta)
             made_before, made = made, []
@@ -88,10 +100,18 @@ def _noted(done: Done, made: list[Dataset], control: Control) -> Done:
 
 
 def _ingest(
-    desk: Desk, op: Take, found: Found, typed: list[tuple[Table, Columns]], tokens: int, made: list[Dataset]
+    desk: Desk,
+    op: Take,
+    control: Control,
+    found: Found,
+    typed: list[tuple[Table, Columns]],
+    tokens: int,
+    made: list[Dataset],
 ) -> Done | Pass:
     """Write all tables; ``made`` is filled as it goes, for whoever has to take it back."""
     for number, (_, columns) in enumerate(typed):
+        if control.stopped:
+            return Pass("out_of_time")
         main = number == 0
         dataset = desk.registry.add_table(
             columns,

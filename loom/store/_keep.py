@@ -8,7 +8,7 @@ import msgspec
 
 from loom.store._arrow import INCOMING, array_of, handed_over, is_native, term
 from loom.store._cells import cell
-from loom.store._messages import Done, EngineSettings, Materialize, Query, Refusal, Reply
+from loom.store._messages import Done, EngineSettings, Materialize, Project, Query, Refusal, Reply
 from loom.store._model import ColumnInfo, Provenance, iso_time
 from loom.store._naming import quote
 from loom.store._query import Selected, render_inline
@@ -47,29 +47,53 @@ def too_large_to_show(selected: Selected, settings: EngineSettings, *, asked_for
     return True
 
 
-def keep_select(desk: Desk, selected: Selected, op: Query | Materialize, control: Control) -> Reply:
+def keep_query(desk: Desk, selected: Selected, op: Query, control: Control) -> Reply:
+    """Make a dataset of a result that is too large to show."""
+    provenance = _own_provenance(desk, "query", op.sql)
+    return _keep(desk, selected, control, ("query",), provenance, session=op.session, implicit=True)
+
+
+def keep_view(desk: Desk, selected: Selected, op: Materialize, control: Control) -> Reply:
+    """Make the pinned dataset that was asked for."""
+    provenance = _own_provenance(desk, "materialize", op.sql)
+    return _keep(desk, selected, control, ("view", op.name), provenance, session=op.session, pinned=True)
+
+
+def keep_projection(desk: Desk, selected: Selected, op: Project, control: Control) -> Reply:
+    """Make a dataset of what ``_loom`` left of a tool's result."""
+    parts = (op.provenance.server, op.provenance.tool)
+    return _keep(desk, selected, control, parts, op.provenance, session=op.session)
+
+
+def _own_provenance(desk: Desk, tool: str, sql: str) -> Provenance:
+    args = msgspec.json.encode({"sql": sql[:_SQL_SHOWN]})
+    return Provenance(server="loom", tool=tool, created_at=iso_time(desk.now()), args=args)
+
+
+def _keep(
+    desk: Desk,
+    selected: Selected,
+    control: Control,
+    parts: tuple[str, ...],
+    provenance: Provenance,
+    *,
+    session: str,
+    implicit: bool = False,
+    pinned: bool = False,
+) -> Reply:
     """Make a dataset of a result and answer with its envelope."""
-    asked = isinstance(op, Materialize)
-    provenance = Provenance(
-        server="loom",
-        tool="materialize" if asked else "query",
-        created_at=iso_time(desk.now()),
-        args=msgspec.json.encode({"sql": op.sql[:_SQL_SHOWN]}),
-    )
 
     def fill(connection: DuckDBPyConnection, name: str) -> Made:
         size = write_rows(connection, name, selected)
         columns = tuple(ColumnInfo(name=c.name, path="", type=c.type) for c in selected.columns)
         return Made(columns, len(selected.rows), size)
 
-    parts = ("view", op.name) if isinstance(op, Materialize) else ("query",)
     dataset = desk.registry.add_from(
-        parts, fill, provenance=provenance, session=op.session, implicit=not asked, pinned=asked
+        parts, fill, provenance=provenance, session=session, implicit=implicit, pinned=pinned
     )
     if isinstance(dataset, Refusal):
         return dataset
-    persisted = desk.persistent if asked else None
-    envelope = desk.envelope(dataset, original_tokens=_tokens_of(selected), persisted=persisted)
+    envelope = desk.envelope(dataset, original_tokens=_tokens_of(selected), asked_for=pinned)
     if envelope is None:
         desk.forget(dataset.ref)
         return Done(texts=(render_inline(selected),))  # so few rows that an envelope would not pay

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from loom.store._model import Lost, Provenance  # noqa: TC001  # msgspec evaluates the annotations of the structs
+
+Count: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+"""A number that the pipe and the engine can hold; what it may be beyond that is judged where it is used."""
 
 ExportFormat: TypeAlias = Literal["csv", "json", "jsonl", "parquet", "arrow", "xlsx"]
 
@@ -43,15 +46,14 @@ class Take(Struct, frozen=True, tag=True, kw_only=True):
     alias: str | None = None  # "<server>_<tool>", folded
     alias_args: dict[str, Any] = field(default_factory=dict[str, Any])  # Any: scalars
     session: str = "stdio"
-    text_only: bool = False  # tables are off for this tool; only the limit of large results holds
 
 
 class Query(Struct, frozen=True, tag=True, kw_only=True):
     """Run one SELECT."""
 
     sql: str
-    params: Any = None  # Any: a list or an object of JSON scalars
-    limit: int | None = None
+    params: bytes | None = None  # JSON text of a list or an object of scalars: an integer may have any size
+    limit: Count | None = None
     session: str = "stdio"
     may_keep: bool = True  # a large result may become a dataset (depth 1)
 
@@ -61,7 +63,7 @@ class Materialize(Struct, frozen=True, tag=True, kw_only=True):
 
     sql: str
     name: str
-    params: Any = None  # Any: as in Query
+    params: bytes | None = None  # as in Query
     session: str = "stdio"
 
 
@@ -87,9 +89,9 @@ class Read(Struct, frozen=True, tag=True, kw_only=True):
     """Read one cell, or a piece of a text dataset, in pages."""
 
     ref: str
-    row: int | None = None
+    row: Count | None = None
     column: str | None = None
-    offset: int | None = None  # characters
+    offset: Count | None = None  # characters
     lines: str | None = None  # "10-40", of a text dataset
     grep: str | None = None  # plain text or /regular expression/, of a text dataset
 
@@ -103,6 +105,7 @@ class Export(Struct, frozen=True, tag=True, kw_only=True):
     filename: str | None = None
     overwrite: bool = False
     raw: bool = False  # no guard against spreadsheet formulas
+    session: str = "stdio"
 
 
 class Value(Struct, frozen=True, tag=True, kw_only=True):
@@ -110,18 +113,22 @@ class Value(Struct, frozen=True, tag=True, kw_only=True):
 
     sql: str | None = None
     ref: str | None = None
-    row: int | None = None
+    row: Count | None = None
     column: str | None = None
     max_bytes: int = 8 * 1024 * 1024
+    session: str = "stdio"
+    logged_as: str | None = None  # what the query log shows instead of the SQL
 
 
 class Project(Struct, frozen=True, tag=True, kw_only=True):
     """Apply ``_loom`` to a tool's result: its table, named ``result`` in the SQL, before it goes up."""
 
     result: bytes
+    provenance: Provenance
+    session: str = "stdio"
     sql: str | None = None
     select: tuple[str, ...] | None = None
-    limit: int | None = None
+    limit: Count | None = None
 
 
 Op: TypeAlias = Take | Query | Materialize | Describe | ListDatasets | Drop | Read | Export | Value | Project

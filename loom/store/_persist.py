@@ -12,7 +12,7 @@ import msgspec
 
 from loom.store._model import Dataset, Lost
 from loom.store._naming import number_of
-from loom.store._query_log import QueryLog, trim
+from loom.store._query_log import LogEntry, QueryLog, trim
 from loom.tabular import decode_exactly, encode_exactly
 
 if TYPE_CHECKING:
@@ -119,11 +119,9 @@ class Books:
             self._until_trim = _TRIM_EVERY
             trim(connection, "lost", MOST_LOST)
 
-    def log(
-        self, at: float, sql: str, tables: tuple[str, ...], rows: int | None, outcome: str, session: str
-    ) -> None:
+    def log(self, at: float, sql: str, entry: LogEntry, session: str) -> None:
         """Note which SQL ran on what, and what came of it; called from any thread."""
-        self._log.add(at, sql, tables, rows, outcome, session)
+        self._log.add(at, sql, entry, session)
 
 
 def _read(cursor: DuckDBPyConnection) -> tuple[list[Dataset], list[Gone]]:

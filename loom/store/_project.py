@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from loom.store._intake import limits_of
+from loom.store._keep import keep_projection, too_large_to_show
 from loom.store._messages import Done, Pass, Project, Refusal, Reply
 from loom.store._model import Provenance
 from loom.store._naming import quote
+from loom.store._pure import Stopped
 from loom.store._query import Refused, bracketed, render_inline, select, too_many
 from loom.store._read import find_column
 from loom.tabular import Passed, build_columns, find_tables, open_result
@@ -18,27 +22,46 @@ if TYPE_CHECKING:
     from loom.store._runner import Control
 
 RESULT = "result"
+_COLUMNS_NAMED = 40
 
 
 def project(desk: Desk, op: Project, control: Control) -> Reply:
     """Answer with the projection of a result; pass or refuse, and the result goes up whole with a note."""
-    view = open_result(op.result)
-    if isinstance(view, Passed):
-        return Pass(view.reason)
-    found = find_tables(view, limits_of(desk))
-    if isinstance(found, Passed):
-        return Pass(found.reason)
-    columns = build_columns(found.tables[0], limits_of(desk))
-    if isinstance(columns, Passed):
-        return Pass(columns.reason)
+    try:
+        with control.pure():
+            view = open_result(op.result)
+            if isinstance(view, Passed):
+                return Pass(view.reason)
+            found = find_tables(view, limits_of(desk))
+            if isinstance(found, Passed):
+                return Pass(found.reason)
+            columns = build_columns(found.tables[0], limits_of(desk))
+            if isinstance(columns, Passed):
+                return Pass(columns.reason)
+    except Stopped:
+        return Pass("out_of_time")
     nobody = Provenance(server="loom", tool="project", created_at="")
     dataset = desk.registry.add_table(columns, provenance=nobody)
     if isinstance(dataset, Refusal):
         return dataset
     try:
-        return _projected(desk, op, dataset, control, view.meta)
+        reply = _projected(desk, op, dataset, control, view.meta)
+    except Refused as refused:
+        reply = refused.refusal
     finally:
         desk.forget(dataset.ref)
+    return _as_result(reply, dataset) if isinstance(reply, Refusal) else reply
+
+
+def _as_result(refusal: Refusal, dataset: Dataset) -> Refusal:
+    """Say of a refusal what the caller can use: the table is named ``result`` and cannot be described later."""
+    if refusal.code == "unknown_column":
+        names = ", ".join(quote(column.name) for column in dataset.columns[:_COLUMNS_NAMED])
+        more = len(dataset.columns) - _COLUMNS_NAMED
+        advice = f"{RESULT} has the columns {names}" + (f" and {more} more." if more > 0 else ".")
+        refusal = msgspec.structs.replace(refusal, advice=advice)
+    what, advice = (text.replace(dataset.ref, RESULT) for text in (refusal.what, refusal.advice))
+    return msgspec.structs.replace(refusal, what=what, advice=advice)
 
 
 def _projected(desk: Desk, op: Project, dataset: Dataset, control: Control, meta: bytes | None) -> Reply:
@@ -50,13 +73,15 @@ def _projected(desk: Desk, op: Project, dataset: Dataset, control: Control, meta
     # the name `result` is a CTE around the statement, which has been checked to be one SELECT
     around = f"WITH {RESULT} AS (FROM {quote(dataset.ref)}) FROM {bracketed(checked.sql)}"
     wrapped = type(checked)(sql=around, tables=checked.tables)
-    try:
-        selected = select(desk.engine, wrapped, control, params=None, most_rows=cap)
-    except Refused as refused:
-        return refused.refusal
+    selected = select(desk.engine, wrapped, control, params=None, most_rows=cap)
     if len(selected.rows) > cap:
         return too_many(cap)
-    return Done(texts=(render_inline(selected),), meta=meta)
+    asked_for = op.limit is not None or checked.limited
+    large = too_large_to_show(selected, desk.settings, asked_for=asked_for)
+    if isinstance(large, Refusal):
+        return large
+    reply = keep_projection(desk, selected, op, control) if large else Done(texts=(render_inline(selected),))
+    return msgspec.structs.replace(reply, meta=meta) if isinstance(reply, Done) else reply
 
 
 def _selection(dataset: Dataset, op: Project) -> str:

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import duckdb
+import msgspec
 
 from loom.store._query import refusal_of
 
@@ -17,6 +18,15 @@ MOST_SQL = 10_000  # characters of one statement; a cut one ends in …
 _TRIM_EVERY = 1_000
 
 
+class LogEntry(msgspec.Struct):
+    """What is noted of a statement beside its text; filled in as it runs."""
+
+    tables: tuple[str, ...] = ()
+    rows: int | None = None
+    outcome: str = "failed"
+    """``ok``, or the code of the refusal."""
+
+
 class QueryLog:
     """Writes on connections of its own: a reader that logs its query does not wait for a writer."""
 
@@ -25,9 +35,7 @@ class QueryLog:
         self._lock = threading.Lock()
         self._until_trim = _TRIM_EVERY
 
-    def add(
-        self, at: float, sql: str, tables: tuple[str, ...], rows: int | None, outcome: str, session: str
-    ) -> None:
+    def add(self, at: float, sql: str, entry: LogEntry, session: str) -> None:
         """Note a statement. A log that cannot be written costs no answer: the entry is left out.
 
         Raises:
@@ -39,7 +47,7 @@ class QueryLog:
             try:
                 cursor.execute(
                     "INSERT INTO loom_meta.queries VALUES (make_timestamp(?::BIGINT), ?, ?, ?, ?, ?)",
-                    [int(at * 1_000_000), shown, list(tables), rows, outcome, session],
+                    [int(at * 1_000_000), shown, list(entry.tables), entry.rows, entry.outcome, session],
                 )
                 self._until_trim -= 1
                 if self._until_trim <= 0:

@@ -2,10 +2,10 @@
 
 Theory of operation. One thread does the writes, in the order in which they came. Reads get a thread each, up to
 ``MOST_READERS``; the next one waits for a free thread within its own deadline. Every question has a ``Control``
-that knows the cursors at work for it. When its time is over, or nobody waits any more, the ticker interrupts
-those cursors every 20 ms until the question is answered: an interrupt that comes before a statement has begun is
-lost, and one statement may follow another. What does not heed an interrupt is ended from outside, with the whole
-process.
+that knows the cursors at work for it. When its time is over, or nobody waits any more, the ticker answers for it
+if it still waits for its turn; else it ends the Python code and interrupts the cursors at work for it, every
+20 ms until the question is answered: an interrupt that comes before a statement has begun is lost, and one
+statement may follow another. What does not heed an interrupt is ended from outside, with the whole process.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from loom.store._frames import Answer
 from loom.store._messages import Drop, Materialize, Op, Refusal, Reply, Take
+from loom.store._pure import PureWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from contextlib import AbstractContextManager
 
     from loom.store._model import Lost
 
@@ -51,6 +53,7 @@ class Control:
         self.made: dict[str, int] = {}
         self.gone: list[Lost] = []
         self._cursors: list[Interruptible] = []
+        self._pure = PureWork()
 
     @property
     def stopped(self) -> bool:
@@ -66,8 +69,17 @@ class Control:
         finally:
             self._cursors.remove(cursor)
 
+    def pure(self) -> AbstractContextManager[None]:
+        """Let a block of Python code that holds nothing be ended when this question has to end.
+
+        Raises:
+            Stopped: it was.
+        """
+        return self._pure.section()
+
     def interrupt(self) -> None:
         """Interrupt all that is at work."""
+        self._pure.stop()
         for cursor in tuple(self._cursors):
             cursor.interrupt()
 
@@ -161,7 +173,7 @@ class Runner:
 
     def _work(self, number: int, op: Op, control: Control) -> None:
         try:
-            reply = _too_late(control) or self._executor.execute(op, control)
+            reply = _too_late(op, control) if control.stopped else self._executor.execute(op, control)
         except Exception as error:  # whatever it was, the one who asked and the owner must hear of it
             self._fatal(error)
             reply = Refusal(code="engine_broken", what="the engine broke during this request", advice="Try again.")
@@ -175,9 +187,23 @@ class Runner:
                 if self._closing and not self._controls:
                     return
                 self._lock.wait(self._until_next())
+                waited = self._take_out_of_time()
                 due = [control for control in self._controls.values() if control.stopped]
+            for number, op, control in waited:
+                self._done(Answer(number, _too_late(op, control)))
             for control in due:
                 control.interrupt()
+
+    def _take_out_of_time(self) -> list[tuple[int, Op, Control]]:
+        """Take the questions whose time was over before their turn came out of the queues; the lock is held."""
+        found: list[tuple[int, Op, Control]] = []
+        for queue in (self._writes, self._reads):
+            stopped = [item for item in queue if item[2].stopped]
+            for item in stopped:
+                queue.remove(item)
+                del self._controls[item[0]]
+            found += stopped
+        return found
 
     def _until_next(self) -> float | None:
         """Return how long nobody has to be interrupted; None while nothing is at work."""
@@ -187,14 +213,15 @@ class Runner:
         return max(_TICK_SECONDS, min(0 if c.cancelled else c.deadline - now for c in self._controls.values()))
 
 
-def _too_late(control: Control) -> Refusal | None:
+def _too_late(op: Op, control: Control) -> Refusal:
     """Refuse what has waited for its turn until its time was over."""
-    if not control.stopped:
-        return None
     if control.cancelled:
         return Refusal(code="cancelled", what="it was cancelled before it began")
+    others = (
+        "other results were written" if isinstance(op, _WRITES) else f"{MOST_READERS} other queries were at work"
+    )
     return Refusal(
         code="busy",
-        what=f"{MOST_READERS} other queries were at work all the time that this one could wait",
+        what=f"{others} all the time that this one could wait",
         advice="Try again, or raise queryTimeoutMs.",
     )

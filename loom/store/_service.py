@@ -8,6 +8,7 @@ interrupt.
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -20,7 +21,7 @@ from loom.store._desk import Desk
 from loom.store._engine import Engine, EngineBroken
 from loom.store._export import ExportSource, export
 from loom.store._hints import Sketches
-from loom.store._keep import keep_select, too_large_to_show
+from loom.store._keep import keep_query, keep_view, too_large_to_show
 from loom.store._messages import (
     Describe,
     Done,
@@ -42,6 +43,7 @@ from loom.store._naming import quote
 from loom.store._query import (
     Refused,
     ResultColumn,
+    Selected,
     bracketed,
     reading,
     refusal_of,
@@ -50,12 +52,13 @@ from loom.store._query import (
     select,
     too_many,
 )
+from loom.store._query_log import LogEntry
 from loom.store._read import find_column, read
 from loom.store._registry import Registry
 from loom.store._value import render_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from loom.store._guard import Checked
     from loom.store._messages import EngineSettings
@@ -170,53 +173,70 @@ class Service:
         lost = self._registry.gone(refusal.what.rpartition(" ")[2])
         return refusal if lost is None else self._gone(lost)
 
-    def _query(self, op: Query, control: Control) -> Reply:
-        outcome, rows = "refused", None
-        checked: Checked | None = None
+    @contextmanager
+    def _logged(self, sql: str, session: str) -> Generator[LogEntry]:
+        """Note a statement in the query log of the store file, whatever comes of it."""
+        entry = LogEntry()
         try:
-            checked = self._checked(op.sql, op.params)
-            notes = self._registry.use(checked.tables)
-            reply, rows = self._run_query(op, checked, control, notes)
-            outcome = reply.code if isinstance(reply, Refusal) else "ok"
-            return reply
+            yield entry
+            entry.outcome = "ok"
         except Refused as refused:
-            outcome = refused.refusal.code
+            entry.outcome = refused.refusal.code
+            raise
+        except duckdb.Error:
+            entry.outcome = "sql_error"
             raise
         finally:
             if self._books is not None:
-                self._books.log(self._now(), op.sql, checked.tables if checked else (), rows, outcome, op.session)
+                self._books.log(self._now(), sql, entry, session)
 
-    def _run_query(
-        self, op: Query, checked: Checked, control: Control, notes: list[str]
-    ) -> tuple[Reply, int | None]:
-        cap = self._settings.max_query_rows
-        most = cap if op.limit is None else min(cap, max(0, op.limit))
-        selected = select(self._engine, checked, control, params=op.params, most_rows=most)
-        if len(selected.rows) > most:
-            if op.limit is None or op.limit > cap:
-                return too_many(cap), None
-            del selected.rows[most:]
-        rows = len(selected.rows)
+    def _query(self, op: Query, control: Control) -> Reply:
+        params = _decoded(op.params)
+        with self._logged(op.sql, op.session) as entry:
+            checked = self._checked(op.sql, params)
+            entry.tables = checked.tables
+            notes = self._registry.use(checked.tables)
+            cap = self._settings.max_query_rows
+            most = cap if op.limit is None else min(cap, max(0, op.limit))
+            selected = select(self._engine, checked, control, params=params, most_rows=most)
+            if len(selected.rows) > most:
+                if op.limit is None or op.limit > cap:
+                    raise Refused(too_many(cap))
+                del selected.rows[most:]
+            entry.rows = len(selected.rows)
         asked_for = op.limit is not None or checked.limited
         large = too_large_to_show(selected, self._settings, asked_for=asked_for)
         if large is False:
-            return Done(texts=(render_inline(selected, notes=notes),)), rows
+            return Done(texts=(render_inline(selected, notes=notes),))
         if isinstance(large, Refusal):
-            return large, rows
+            return large
         if not op.may_keep:
-            return Refusal(
-                code="too_large", what="the result is too large", advice="Aggregate, or add LIMIT."
-            ), rows
-        return keep_select(self._desk, selected, op, control), rows
+            return Refusal(code="too_large", what="the result is too large", advice="Aggregate, or add LIMIT.")
+        return keep_query(self._desk, selected, op, control)
 
     def _materialize(self, op: Materialize, control: Control) -> Reply:
-        checked = self._checked(op.sql, op.params)
-        self._registry.use(checked.tables)
-        cap = self._settings.max_query_rows
-        selected = select(self._engine, checked, control, params=op.params, most_rows=cap)
-        if len(selected.rows) > cap:
-            return too_many(cap)
-        return keep_select(self._desk, selected, op, control)
+        params = _decoded(op.params)
+        selected = self._all_rows(op.sql, control, params=params, session=op.session, logged_as=op.sql)
+        return keep_view(self._desk, selected, op, control)
+
+    def _all_rows(
+        self, sql: str, control: Control, *, params: Any = None, session: str, logged_as: str
+    ) -> Selected:  # Any: JSON scalars
+        """Run one SELECT whose result is needed whole.
+
+        Raises:
+            Refused: the guard does not let it through, or it has more rows than a query may give.
+        """
+        with self._logged(logged_as, session) as entry:
+            checked = self._checked(sql, params)
+            entry.tables = checked.tables
+            self._registry.use(checked.tables)
+            cap = self._settings.max_query_rows
+            selected = select(self._engine, checked, control, params=params, most_rows=cap)
+            if len(selected.rows) > cap:
+                raise Refused(too_many(cap))
+            entry.rows = len(selected.rows)
+        return selected
 
     # ------------------------------------------------------------ one dataset
 
@@ -264,7 +284,7 @@ class Service:
         with reading(self._engine, control) as cursor:
             self._desk.sketches.add(dataset.ref, cursor, dataset)
             hints = self._desk.sketches.hints_for(dataset.ref, cursor)
-            return Done(texts=(describe(cursor, dataset, hints, now=self._now()),))
+            return Done(texts=(describe(cursor, dataset, hints, now=self._now(), durable=self._desk.persistent),))
 
     def _list(self, op: ListDatasets) -> Reply:
         try:
@@ -310,25 +330,23 @@ class Service:
             columns = tuple(ResultColumn(column.name, column.type) for column in dataset.columns)
             return ExportSource(sql=quote(dataset.ref), columns=columns, name=dataset.ref)
         assert op.sql is not None, "the tool has checked that one of the two is there"
-        checked = self._checked(op.sql, None)
-        self._registry.use(checked.tables)
-        statement = bracketed(checked.sql)
-        cap = self._settings.max_query_rows
-        columns = run(cursor, checked, None)
-        counting = f"SELECT count(*) FROM (FROM {statement} LIMIT {cap + 1})"
-        ((rows,),) = cursor.execute(counting).fetchall()
-        if rows > cap:
-            return too_many(cap)
+        with self._logged(op.sql, op.session) as entry:
+            checked = self._checked(op.sql, None)
+            entry.tables = checked.tables
+            self._registry.use(checked.tables)
+            statement = bracketed(checked.sql)
+            cap = self._settings.max_query_rows
+            columns = run(cursor, checked, None)
+            counting = f"SELECT count(*) FROM (FROM {statement} LIMIT {cap + 1})"
+            ((rows,),) = cursor.execute(counting).fetchall()
+            if rows > cap:
+                raise Refused(too_many(cap))
+            entry.rows = rows
         return ExportSource(sql=statement, columns=columns, name="query")
 
     def _value(self, op: Value, control: Control) -> Reply:
         sql = op.sql if op.sql is not None else self._cell_sql(op)
-        checked = self._checked(sql, None)
-        self._registry.use(checked.tables)
-        cap = self._settings.max_query_rows
-        selected = select(self._engine, checked, control, params=None, most_rows=cap)
-        if len(selected.rows) > cap:
-            return too_many(cap)
+        selected = self._all_rows(sql, control, session=op.session, logged_as=op.logged_as or sql)
         infos = self._dataset(op.ref).columns if op.ref is not None else ()
         body = render_value(selected, op.max_bytes, infos)
         return body if isinstance(body, Refusal) else Done(texts=(body,))
@@ -349,3 +367,7 @@ class Service:
         terms = quote(column.name) if column is not None else "*"
         piece = f" LIMIT 1 OFFSET {op.row}" if op.row is not None else ""
         return f"SELECT {terms} FROM {quote(dataset.ref)}{piece}"
+
+
+def _decoded(params: bytes | None) -> Any:  # Any: JSON
+    return None if params is None else msgspec.json.decode(params)

@@ -11,6 +11,7 @@ import msgspec
 from loom.store._files import Held, OpenStore, open_free
 from loom.store._messages import Refusal
 from loom.store._query import Refused, render_rows, select
+from loom.store._query_log import LogEntry
 from loom.store._registry import Registry
 from loom.store._runner import Control
 
@@ -68,9 +69,10 @@ class Shelf:
             control = Control(float("inf"), clock)
             selected = select(store.engine, checked, control, params=None, most_rows=self._most_rows)
         except Refused as refused:
-            store.books.log(now, checked.sql, checked.tables, None, refused.refusal.code, "shell")
+            entry = LogEntry(checked.tables, outcome=refused.refusal.code)
+            store.books.log(now, checked.sql, entry, "shell")
             return refused.refusal
-        store.books.log(now, checked.sql, checked.tables, len(selected.rows), "ok", "shell")
+        store.books.log(now, checked.sql, LogEntry(checked.tables, len(selected.rows), "ok"), "shell")
         columns, rows = render_rows(selected)
         return Answer(columns=columns, rows=rows[: self._most_rows], file=store.path.name, note=" ".join(notes))
 

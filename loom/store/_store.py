@@ -6,13 +6,14 @@ a result that could become a dataset does not wait for one that is down: it pass
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Protocol, cast
 
 import trio
 
 from loom.actors import ChildState
 from loom.errors import ActorUnavailable, StoreLost
-from loom.store._messages import Take
+from loom.store._messages import Project, Take
 from loom.store._model import Lost
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from loom.store._messages import Op, Reply
 
 KILL_GRACE = 2.0  # seconds after its deadline in which a question must be answered, or its engine is killed
+RESULT_GRACE = 30.0  # the same where nobody waits any more: a result passes, and the datasets are worth more
 _MOST_LOST = 10_000
 _TRIES = 3  # failed starts in a row after which a question is answered instead of waiting for one more
 
@@ -67,20 +69,26 @@ class LiveEngine:
         """Ask, and wait for the one answer. Cancelled, what it does is interrupted.
 
         Raises:
-            StoreLost: the engine ended, or had to be killed.
+            StoreLost: the engine ended, or had to be killed, or has had a result for longer than it may.
         """
         self._last += 1
         number = self._last
-        pending = self._pending[number] = _Pending(trio.current_time() + timeout + KILL_GRACE)
+        self._session.send(number, op, timeout)  # raises before anything is sent, and then nothing is open
+        brings_result = isinstance(op, (Take, Project))
+        grace = RESULT_GRACE if brings_result else KILL_GRACE
+        pending = self._pending[number] = _Pending(trio.current_time() + timeout + grace)
         self._added.set()
-        self._session.send(number, op, timeout)
         try:
-            await pending.arrived.wait()
+            with trio.move_on_after(timeout + KILL_GRACE if brings_result else math.inf):
+                await pending.arrived.wait()
         except trio.Cancelled:
             if number in self._pending:
-                pending.kill_at = min(pending.kill_at, trio.current_time() + KILL_GRACE)
+                pending.kill_at = min(pending.kill_at, trio.current_time() + grace)
                 self._session.cancel(number)
             raise
+        if number in self._pending:
+            self._session.cancel(number)
+            raise StoreLost("the engine that keeps the datasets was not done with this result in time.")
         if pending.answer is None:
             raise StoreLost(
                 f"the engine that keeps the datasets {self.killed_for or 'ended'} during this request.",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
-from loom.store import Describe, Drop, Export, ExportFormat, ListDatasets, Materialize, Op, Query, Read
+from loom.store import Count, Describe, Drop, Export, ExportFormat, ListDatasets, Materialize, Op, Query, Read
 
 
 class QueryInput(Struct, forbid_unknown_fields=True):
@@ -14,10 +15,10 @@ class QueryInput(Struct, forbid_unknown_fields=True):
 
     sql: str
     params: list[Any] | dict[str, Any] | None = None  # Any: JSON scalars, judged by the engine
-    limit: int | None = None
+    limit: Count | None = None
 
     def op(self, session: str) -> Op:
-        return Query(sql=self.sql, params=self.params, limit=self.limit, session=session)
+        return Query(sql=self.sql, params=_json(self.params), limit=self.limit, session=session)
 
 
 class ListInput(Struct, forbid_unknown_fields=True):
@@ -46,7 +47,7 @@ class MaterializeInput(Struct, forbid_unknown_fields=True):
     params: list[Any] | dict[str, Any] | None = None  # Any: as above
 
     def op(self, session: str) -> Op:
-        return Materialize(sql=self.sql, name=self.name, params=self.params, session=session)
+        return Materialize(sql=self.sql, name=self.name, params=_json(self.params), session=session)
 
 
 class ExportInput(Struct, forbid_unknown_fields=True):
@@ -63,8 +64,9 @@ class ExportInput(Struct, forbid_unknown_fields=True):
         if (self.ref is None) == (self.sql is None):
             raise ValueError("exactly one of `ref` and `sql` has to be given")
 
-    def op(self, _session: str) -> Op:
+    def op(self, session: str) -> Op:
         return Export(
+            session=session,
             format=self.format,
             ref=self.ref,
             sql=self.sql,
@@ -87,9 +89,9 @@ class ReadInput(Struct, forbid_unknown_fields=True):
     """Arguments of loom_read: a cell by ``row`` and ``column``, or a piece of a text dataset."""
 
     ref: str
-    row: int | None = None
+    row: Count | None = None
     column: str | None = None
-    offset: int | None = None
+    offset: Count | None = None
     lines: str | None = None
     grep: str | None = None
 
@@ -101,6 +103,10 @@ class ReadInput(Struct, forbid_unknown_fields=True):
         return Read(
             ref=self.ref, row=self.row, column=self.column, offset=self.offset, lines=self.lines, grep=self.grep
         )
+
+
+def _json(params: Any) -> bytes | None:  # Any: JSON
+    return None if params is None else msgspec.json.encode(params)
 
 
 ToolInput: TypeAlias = (

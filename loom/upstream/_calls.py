@@ -188,7 +188,7 @@ class ToolCaller:
         given = bytes(arguments)
 
         async def prepare() -> None:
-            prepared = await hook.prepare(route, given)
+            prepared = await hook.prepare(route, given, self._session_id)
             if isinstance(prepared, Fault):
                 slot.fail(prepared)
             elif request.is_open:

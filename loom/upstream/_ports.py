@@ -33,7 +33,7 @@ class CallHook(Protocol):
     """Sees calls on their way down and results on their way up. The first of each pair never waits."""
 
     def has_work_before(self, route: Route, arguments: Payload) -> bool: ...
-    async def prepare(self, route: Route, arguments: bytes) -> PreparedCall | Fault:
+    async def prepare(self, route: Route, arguments: bytes, session: str) -> PreparedCall | Fault:
         """Return the call as it is to be sent, or why it is not."""
         ...
 

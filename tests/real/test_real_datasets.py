@@ -180,6 +180,23 @@ def test_one_call_that_heeds_no_interrupt_costs_the_worker_and_nothing_else(star
     assert take(loom, rows(310))["rows"] == 310
 
 
+@pytest.mark.parametrize("after", [0.0, 0.3, 1.5])
+def test_a_result_that_is_cancelled_while_it_is_taken_costs_no_dataset(started, after: float):
+    """A text that takes our parsers many seconds."""
+    loom = started()
+    kept = take(loom, rows(300))["ref"]
+    worker = the_worker(loom)
+    long = "| a | b | c |\n|---|---|---|\n" + "| 1 | `a|b` | x\\|y |\n" * 600_000
+    request = loom.begin_call("shop_echo", text=long)
+    assert text(loom.call("crm_echo", text="alive")) == "alive"
+    time.sleep(after)
+    loom.notify("notifications/cancelled", {"requestId": request})
+    assert take(loom, rows(310))["rows"] == 310
+    time.sleep(3)  # above the grace of a query
+    assert sql(loom, f"SELECT count(*) AS n FROM {kept}") == [{"n": 300}]
+    assert the_worker(loom) == worker
+
+
 def test_references_stand_in_for_what_a_model_would_have_to_type(started):
     loom = started()
     ref = take(loom, rows(300))["ref"]
@@ -206,6 +223,10 @@ def test_a_projection_is_applied_before_a_result_goes_up(started):
     body = json.dumps(rows(300))
     answer = json.loads(text(loom.call("shop_echo", text=body, _loom={"sql": "SELECT max(id) AS m FROM result"})))
     assert answer["rows"] == [{"m": 299}]
+    result = loom.call("shop_echo", text=body, _loom={"select": ["id", "town"]})
+    assert json.loads(text(result))["kind"] == "loom_dataset_ref"  # a typo does not let the flood through
+    assert '"city"' in result["content"][1]["text"]
+    assert json.loads(text(loom.call("shop_echo", text=body, _loom={"sql": "FROM result"})))["rows"] == 300
     result = loom.call("shop_echo", text="no table", _loom={"limit": 1})
     assert text(result) == "no table"
     assert "not applied" in result["content"][1]["text"]
@@ -276,16 +297,20 @@ def test_a_loom_killed_in_the_middle_keeps_what_was_finished(started, make_loom,
 
 
 def test_interception_off_takes_the_tools_away_and_leaves_every_result(started):
-    loom = started(intercept="off", servers={"shop": peer("name=shop")})
+    loom = started(intercept="off", servers={"shop": peer("name=shop")}, maxResultBytes=20_000)
     assert not [name for name in loom.tools() if name.startswith("loom_")]
-    body = json.dumps(rows(400))
-    assert text(loom.call("shop_echo", text=body)) == body
+    for body in (json.dumps(rows(400)), "no table, and above maxResultBytes " * 1000):
+        assert text(loom.call("shop_echo", text=body)) == body
+    as_data = {"$loom": "SELECT 1"}
+    assert json.loads(text(loom.call("shop_echo", text=json.dumps(as_data)))) == as_data
 
 
 def test_interception_off_for_one_tool_leaves_its_results(started):
-    loom = started(servers={"shop": peer("name=shop", intercept=["pid"]), "crm": peer("name=crm")})
-    body = json.dumps(rows(400))
-    assert text(loom.call("shop_echo", text=body)) == body
+    loom = started(
+        servers={"shop": peer("name=shop", intercept=["pid"]), "crm": peer("name=crm")}, maxResultBytes=20_000
+    )
+    for body in (json.dumps(rows(400)), "no table, and above maxResultBytes " * 1000):
+        assert text(loom.call("shop_echo", text=body)) == body
     assert take(loom, rows(400), "crm_echo")["rows"] == 400
 
 
@@ -311,6 +336,9 @@ def test_an_export_is_written_beside_the_configuration(started, tmp_path: Path):
         ("loom_export", {"format": "csv"}),
         ("loom_export", {"format": "pdf", "sql": "SELECT 1"}),
         ("loom_read", {"ref": "x", "row": 1}),
+        ("loom_read", {"ref": "x", "row": 2**64, "column": "a"}),
+        ("loom_query", {"sql": "SELECT 1", "limit": 2**64}),
+        ("loom_query", {"sql": "SELECT 1", "limit": -(2**80)}),
     ],
 )
 def test_wrong_arguments_of_looms_own_tools_say_what_is_allowed(started, tool: str, arguments: Message):

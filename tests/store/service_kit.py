@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from loom.store import Done, EngineSettings, Pass, Provenance, Query, Refusal, Take
+from loom.store import Done, EngineSettings, Pass, Project, Provenance, Query, Refusal, Take
 from loom.store._runner import Control
 from loom.store._service import Service
 
@@ -84,6 +84,13 @@ class Bench:
 
     def close(self) -> None:
         self.service.close()
+
+
+PROVENANCE = Provenance(server="shop", tool="orders", created_at="2026-01-01T00:00:00.000Z", args=b'{"page":1}')
+
+
+def project(result: bytes, **asked: Any) -> Project:
+    return Project(result=result, provenance=PROVENANCE, **asked)
 
 
 def take_of(result: bytes, *, server: str = "shop", tool: str = "orders", **more: Any) -> Take:

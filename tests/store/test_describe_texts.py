@@ -40,7 +40,7 @@ def test_describe_tells_everything():
         connection, "ds_a", "SELECT i AS id, i % 2 AS v FROM range(50) r(i)", context=context, pinned=True
     )
     hint = Hint(column="id", ref="ds_b", other_column="id", type="BIGINT", reason="name+type", overlap=0.5)
-    told = json.loads(describe(connection, found, [hint], now=1060.7))
+    told = json.loads(describe(connection, found, [hint], now=1060.7, durable=False))
     assert (told["ageSeconds"], told["pinned"], told["context"]) == (60, True, context)
     assert [row["id"] for row in told["sample"]] == list(range(10))
     assert told["schema"][1]["values"] == [[0, 25], [1, 25]]

@@ -195,10 +195,14 @@ def test_usage_shows_the_quoted_form_of_a_name_that_needs_it():
 
 def test_usage_says_how_long_refs_live_and_how_to_find_them():
     connection = engine()
-    usage = envelope(connection, make(connection, "ds_a", ORDERS))["usage"]
-    assert "session-scoped unless kept" in usage
-    assert "may be evicted" in usage
+    dataset = make(connection, "ds_a", ORDERS)
+    usage = envelope(connection, dataset)["usage"]
+    assert "session-scoped and may be evicted" in usage
     assert "loom_list_datasets" in usage
+    usage = envelope(connection, dataset, durable=True)["usage"]
+    assert "session-scoped" not in usage
+    assert "store file" in usage
+    assert "may be evicted" in usage
 
 
 def test_usage_names_the_alias_of_the_tool():
@@ -210,7 +214,7 @@ def test_usage_names_the_alias_of_the_tool():
 
 def test_a_materialized_dataset_that_is_not_persisted_names_the_ways_to_keep_it():
     connection = engine()
-    found = envelope(connection, make(connection, "ds_a", ORDERS), persisted=False)
+    found = envelope(connection, make(connection, "ds_a", ORDERS, pinned=True), asked_for=True)
     assert found["persisted"] is False
     assert "loom_export" in found["usage"]
     assert "store.path" in found["usage"]
@@ -218,9 +222,10 @@ def test_a_materialized_dataset_that_is_not_persisted_names_the_ways_to_keep_it(
 
 def test_a_persisted_dataset_needs_no_advice():
     connection = engine()
-    found = envelope(connection, make(connection, "ds_a", ORDERS), persisted=True)
+    found = envelope(connection, make(connection, "ds_a", ORDERS, pinned=True), asked_for=True, durable=True)
     assert found["persisted"] is True
     assert "store.path" not in found["usage"]
+    assert "never evicted" in found["usage"]
 
 
 def text_dataset(**fields):

@@ -90,7 +90,7 @@ def test_a_materialized_dataset_has_an_envelope_whatever_its_original():
     name = quote("x" * 20_000)
     for query in ("SELECT 1 AS v WHERE false", wide(2000), f"SELECT 1 AS {name}"):
         dataset = make(connection, f"ds_{len(query)}", query)
-        found = envelope(connection, dataset, original_tokens=0, persisted=True)
+        found = envelope(connection, dataset, original_tokens=0, asked_for=True, durable=True)
         assert found["approxTokensSaved"] == 0
         assert len(json.dumps(found)) < 10_000
 

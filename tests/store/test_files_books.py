@@ -14,7 +14,7 @@ from registry_kit import Kit, column, some, table
 
 from loom.store import Lost
 from loom.store._files import Held, OpenStore, open_free
-from loom.store._query_log import MOST_SQL, trim
+from loom.store._query_log import MOST_SQL, LogEntry, trim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -207,7 +207,9 @@ def test_a_query_is_logged_while_a_writer_is_at_work(opened):
     with kit.engine.write_lock:
         kit.engine.root.execute("BEGIN TRANSACTION")
         kit.engine.root.execute("CREATE TABLE t AS SELECT 1 AS a")
-        logging = threading.Thread(target=kit.store.books.log, args=(1.5, "SELECT 1", ("t",), 1, "ok", "s"))
+        logging = threading.Thread(
+            target=kit.store.books.log, args=(1.5, "SELECT 1", LogEntry(("t",), 1, "ok"), "s")
+        )
         logging.start()
         logging.join(10)
         assert not logging.is_alive()
@@ -220,7 +222,7 @@ def test_a_query_is_logged_while_a_writer_is_at_work(opened):
 def test_a_long_statement_is_cut_in_the_log_and_says_so(opened):
     kit = opened()
     assert kit.store is not None
-    kit.store.books.log(1.0, "x" * 50_000, (), None, "refused", "s")
+    kit.store.books.log(1.0, "x" * 50_000, LogEntry(outcome="refused"), "s")
     ((sql,),) = kit.rows("SELECT sql FROM loom_meta.queries")
     assert len(sql) == MOST_SQL
     assert sql.endswith("…")
@@ -241,4 +243,4 @@ def test_a_log_that_cannot_be_written_costs_no_answer(opened):
     kit = opened()
     assert kit.store is not None
     kit.engine.root.execute("DROP TABLE loom_meta.queries")
-    kit.store.books.log(1.0, "SELECT 1", (), 1, "ok", "s")
+    kit.store.books.log(1.0, "SELECT 1", LogEntry(rows=1, outcome="ok"), "s")

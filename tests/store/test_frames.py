@@ -11,11 +11,13 @@ from loom.store import Project, Query, Take
 from loom.store._frames import Ask, Cancel, FrameReader, QuestionReader, ToWorker, encode_frame, encode_question
 from loom.store._model import Provenance
 
+PROVENANCE = Provenance(server="s", tool="t", created_at="2026-01-01T00:00:00Z", args=b'{"k":"v"}')
+
 
 def test_a_question_comes_out_as_it_went_in():
     take = Take(
         result=b'{"a":1}',
-        provenance=Provenance(server="s", tool="t", created_at="2026-01-01T00:00:00Z", args=b'{"k":"v"}'),
+        provenance=PROVENANCE,
         alias="s_t",
         alias_args={"page": 2},
     )
@@ -25,13 +27,15 @@ def test_a_question_comes_out_as_it_went_in():
 
 def test_a_result_is_not_copied_on_its_way_down():
     result = b"x" * 100_000
-    pieces = encode_question(1, Project(result=result), 1.0)
+    pieces = encode_question(1, Project(result=result, provenance=PROVENANCE), 1.0)
     assert any(piece is result for piece in pieces)
 
 
 @given(st.lists(st.binary(max_size=400), max_size=6), st.data())
 def test_results_find_their_questions_under_any_cut(results: list[bytes], data: st.DataObject):
-    asked = [Ask(n, Project(result=result, limit=n), 1.0) for n, result in enumerate(results)]
+    asked = [
+        Ask(n, Project(result=result, provenance=PROVENANCE, limit=n), 1.0) for n, result in enumerate(results)
+    ]
     stream = b"".join(piece for ask in asked for piece in encode_question(ask.number, ask.op, ask.timeout))
     reader, got = QuestionReader(), []
     while stream:

@@ -183,6 +183,26 @@ def test_a_question_that_is_cancelled_before_its_turn_is_not_begun(bench):
     assert replies[2].code == "cancelled"
 
 
+@pytest.mark.parametrize("op", [Drop(ref="x"), Query(sql="")])
+def test_what_waits_for_its_turn_is_answered_when_its_time_is_over_whatever_is_before_it(bench, op: Op):
+    gate = threading.Event()
+
+    def execute(op: Op, control: Control) -> Reply:
+        gate.wait(WAIT)
+        return DONE
+
+    b = bench(execute)
+    for number in range(MOST_READERS):
+        b.runner.submit(number, op, WAIT)
+    b.runner.submit(99, op, 0.05)
+    answer = b.next()  # while all the others are still at work, or wait
+    gate.set()
+    assert answer.number == 99
+    assert isinstance(answer.reply, Refusal)
+    assert answer.reply.code == "busy"
+    assert {b.next().number for _ in range(MOST_READERS)} == set(range(MOST_READERS))
+
+
 def test_what_raises_is_reported_and_answered(bench):
     def execute(op: Op, control: Control) -> Reply:
         raise RuntimeError("INTERNAL")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import threading
 import time
+from typing import Any
 
 import msgspec
 import pytest
-from service_kit import result_of, rows, take_of
+from service_kit import project, result_of, rows, take_of
 
-from loom.store import Describe, Done, Drop, ListDatasets, Materialize, Project, Query, Read, Refusal, Value
+from loom.store import Describe, Done, Drop, Export, ListDatasets, Materialize, Query, Read, Refusal, Value
 from loom.store._runner import Control
 
 
@@ -53,7 +54,38 @@ def test_rows_come_back_in_the_order_sent(bench):
 
 @pytest.mark.parametrize(("params", "sql"), [([2], "SELECT ?::INT AS v"), ({"n": 2}, "SELECT $n::INT AS v")])
 def test_params_are_bound(bench, params, sql: str):
-    assert bench.sql(sql, params=params) == [{"v": 2}]
+    assert bench.sql(sql, params=json.dumps(params).encode()) == [{"v": 2}]
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 2**127 - 1])
+def test_a_parameter_may_have_more_than_64_bits(bench, number: int):
+    assert bench.sql("SELECT ?::HUGEINT AS v", params=b"[%d]" % number) == [{"v": str(number)}]
+
+
+def test_every_statement_is_in_the_query_log_whatever_came_of_it(benches, tmp_path):
+    b = benches(store_folder=str(tmp_path / "store"))
+    ref = b.take(rows(400))["ref"]
+    b.sql(f"SELECT 1 AS a FROM {ref} LIMIT 1")
+    b.done(Materialize(sql=f"SELECT id FROM {ref} WHERE id < 2", name="two"))
+    b.done(Export(format="csv", sql=f"SELECT id FROM {ref} WHERE id < 3"))
+    b.done(Value(sql=f"SELECT max(id) FROM {ref}"))
+    b.done(Value(sql=f"SELECT min(id) FROM {ref}", logged_as="[omitted]"))
+    b.refused(Query(sql=f"SELECT nope FROM {ref}"))
+    b.refused(Query(sql="SELECT 'x'::INT"))
+    b.refused(Query(sql="DROP TABLE x"))
+    log = b.service._engine.cursor().execute(
+        "SELECT sql, tables, rows, outcome FROM loom_meta.queries ORDER BY rowid"
+    )
+    assert log.fetchall() == [
+        (f"SELECT 1 AS a FROM {ref} LIMIT 1", [ref], 1, "ok"),
+        (f"SELECT id FROM {ref} WHERE id < 2", [ref], 2, "ok"),
+        (f"SELECT id FROM {ref} WHERE id < 3", [ref], 3, "ok"),
+        (f"SELECT max(id) FROM {ref}", [ref], 1, "ok"),
+        ("[omitted]", [ref], 1, "ok"),
+        (f"SELECT nope FROM {ref}", [ref], None, "unknown_column"),
+        ("SELECT 'x'::INT", [], None, "sql_error"),
+        ("DROP TABLE x", [], None, "not_a_select"),
+    ]
 
 
 def test_a_parameter_without_params_is_refused(bench):
@@ -258,13 +290,31 @@ def test_a_value_that_is_too_large_is_refused(bench):
 
 def test_a_projection_answers_from_the_result_itself_and_leaves_no_dataset(bench):
     result = result_of(json.dumps(rows(400)), _meta={"a": 1})
-    answer = bench.done(Project(result=result, sql="SELECT city, count(*) AS n FROM result GROUP BY 1 ORDER BY 1"))
+    answer = bench.done(project(result, sql="SELECT city, count(*) AS n FROM result GROUP BY 1 ORDER BY 1"))
     assert answer["rows"] == [{"city": "Lima", "n": 133}, {"city": "Oslo", "n": 134}, {"city": "Pune", "n": 133}]
-    answer = bench.done(Project(result=result, select=("id", "city"), limit=2))
+    answer = bench.done(project(result, select=("id", "city"), limit=2))
     assert answer["rows"] == [{"id": 0, "city": "Oslo"}, {"id": 1, "city": "Lima"}]
     assert bench.refs() == []
-    assert bench.refused(Project(result=result, sql="SELECT * FROM other")).code == "unknown_table"
-    assert bench.refused(Project(result=result, select=("nope",))).code == "unknown_column"
+    assert bench.refused(project(result, sql="SELECT * FROM other")).code == "unknown_table"
+
+
+@pytest.mark.parametrize("asked", [{"select": ("nope",)}, {"sql": "SELECT nope FROM result"}])
+def test_a_wrong_column_of_a_projection_is_answered_with_those_of_the_result(bench, asked: Any):
+    refusal = bench.refused(project(result_of(json.dumps(rows(400))), **asked))
+    assert refusal.code == "unknown_column"
+    assert '"amount"' in refusal.advice or "amount" in refusal.advice
+    assert "ds_" not in refusal.what + refusal.advice
+    assert "loom_describe" not in refusal.advice
+
+
+def test_a_projection_that_is_still_a_flood_becomes_a_dataset(bench):
+    result = result_of(json.dumps(rows(4000)))
+    answer = bench.done(project(result, sql="SELECT * FROM result WHERE id >= 1000"))
+    assert (answer["kind"], answer["ref"], answer["rows"]) == ("loom_dataset_ref", "ds_shop_orders_2", 3000)
+    assert answer["provenance"]["tool"] == "orders"
+    assert bench.refs() == [answer["ref"]]
+    assert bench.sql(f"SELECT min(id) AS least FROM {answer['ref']}") == [{"least": 1000}]
+    assert len(bench.done(project(result, select=("id",), limit=500))["rows"]) == 500
 
 
 def test_a_query_is_interrupted_when_it_is_cancelled_or_out_of_time(bench):

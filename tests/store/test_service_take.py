@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from base64 import b64encode
 from decimal import Decimal
+from typing import Any
 
 import duckdb
 import pytest
-from service_kit import result_of, rows, take_of
+from service_kit import project, result_of, rows, take_of
 
 import loom.store._desk
 import loom.store._ingest
@@ -208,7 +211,22 @@ def test_no_limit_means_that_text_goes_up_whatever_its_size(benches):
     assert benches(max_result_bytes=0).passed(take_of(result_of("prose and prose. " * 9000))) == "no_rows"
 
 
-def test_where_tables_are_off_only_the_limit_holds(benches):
-    b = benches(max_result_bytes=100_000)
-    assert b.passed(take_of(result_of(json.dumps(rows(400))), text_only=True)) == "off"
-    assert b.done(take_of(result_of(json.dumps(rows(4000))), text_only=True))["kind"] == "loom_text_ref"
+@pytest.mark.parametrize("op", [take_of, project])
+def test_a_result_that_takes_too_long_is_let_go_wherever_it_stands(bench, op: Any):
+    """A parser of ours in the middle of a long text, ended by the clock."""
+    text = "| a | b | c |\n|---|---|---|\n" + "| 1 | `a|b` | x\\|y |\n" * 400_000
+    began = time.monotonic()
+    control = Control(began + 0.3, time.monotonic)
+    ticker = threading.Timer(0.3, control.interrupt)
+    ticker.start()
+    fields = {} if op is take_of else {"limit": 3}
+    assert bench.ask(op(result_of(text), **fields), control=control) == Pass("out_of_time")
+    ticker.join()
+    assert bench.refs() == []
+    assert bench.take(rows(400))["rows"] == 400
+
+
+def test_a_result_with_very_many_tables_passes(bench):
+    many = {f"m{n}": [{"a": n + row} for row in range(12)] for n in range(201)}
+    assert bench.passed(take_of(result_of(json.dumps(many)))) == "too_many_tables"
+    assert bench.refs() == []

@@ -19,6 +19,7 @@ from loom.store import (
     Drop,
     EngineSettings,
     Lost,
+    Pass,
     Provenance,
     Query,
     Store,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from loom.store import Op
     from loom.store._actor import EngineRun
 
+TAKE = Take(result=b"{}", provenance=Provenance(server="s", tool="t", created_at="now"))
 OK = Done(texts=(b"ok",))
 TAKE = Take(result=b"{}", provenance=Provenance(server="s", tool="t", created_at="now"))
 
@@ -62,6 +64,8 @@ class PlayedEngine:
         raise StoreLost("the engine ended")
 
     def send(self, number: int, op: Op, timeout: float) -> None:
+        if isinstance(op, Describe) and op.ref == "cannot be encoded":
+            raise OverflowError("an integer")
         self.sent.append((number, op, timeout))
 
     def cancel(self, number: int) -> None:
@@ -192,6 +196,39 @@ async def test_an_engine_that_does_not_heed_a_cancel_is_killed(world: World, aut
         first = world.engine
         await trio.sleep(3)
         assert first.killed
+
+
+async def test_a_result_that_nobody_waits_for_any_more_does_not_cost_the_engine(world: World, autojump_clock):
+    async with Running(world):
+        with trio.move_on_after(1):
+            await world.store.ask(TAKE, timeout=15)
+        assert world.engine.cancelled == [1]
+        await trio.sleep(20)
+        assert not world.engine.killed
+        world.engine.answers(1, Pass("out_of_time"))
+        await trio.sleep(60)
+        assert not world.engine.killed
+
+
+async def test_a_result_that_takes_too_long_is_given_up_and_the_engine_stays(world: World, autojump_clock):
+    async with Running(world):
+        started_at = trio.current_time()
+        with pytest.raises(StoreLost, match="in time"):
+            await world.store.ask(TAKE, timeout=15)
+        assert trio.current_time() - started_at == pytest.approx(17, abs=0.6)
+        assert world.engine.cancelled == [1]
+        await trio.sleep(20)
+        assert not world.engine.killed
+        await trio.sleep(20)
+        assert world.engine.killed  # it did not come back at all
+
+
+async def test_a_question_that_cannot_be_sent_leaves_nothing_open(world: World, autojump_clock):
+    async with Running(world):
+        with pytest.raises(OverflowError):
+            await world.store.ask(Describe(ref="cannot be encoded"), timeout=1)
+        await trio.sleep(60)
+        assert not world.engine.killed
 
 
 async def test_an_engine_that_is_silent_two_seconds_past_the_deadline_is_killed(world: World, autojump_clock):

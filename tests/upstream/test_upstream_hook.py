@@ -32,7 +32,7 @@ class Hook:
     def has_work_before(self, route: Any, arguments: Any) -> bool:
         return self.before is not None
 
-    async def prepare(self, route: Any, arguments: bytes) -> Any:
+    async def prepare(self, route: Any, arguments: bytes, session: str) -> Any:
         await self._turn()
         if isinstance(self.before, Exception):
             raise self.before
