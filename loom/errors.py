@@ -190,11 +190,11 @@ class ToolCallFailed(LoomError):
     """``app.call_tool`` could not be completed.
 
     ``fault`` (a ``loom.protocol.Fault``) says what loom knows, ``rpc_error`` holds a server's own JSON-RPC error
-    as raw JSON; both are None when the call was refused before it was sent.
+    as raw JSON.
     """
 
     code = "tool_call_failed"
-    at_fault = "server"
+    at_fault: ClassVar[AtFault] = "server"
 
     def __init__(
         self, message: str, *, hint: str = "", fault: object | None = None, rpc_error: bytes | None = None
@@ -202,6 +202,13 @@ class ToolCallFailed(LoomError):
         super().__init__(message, hint=hint)
         self.fault = fault
         self.rpc_error = rpc_error
+
+
+class ToolCallRefused(ToolCallFailed):
+    """The call was not sent: there is no such tool, its arguments are wrong, or a statement was refused."""
+
+    code = "tool_call_refused"
+    at_fault = "client"
 
 
 # ---------------------------------------------------------------- config

@@ -19,12 +19,13 @@ from loom.actors import (
 )
 from loom.app._datasets import Datasets
 from loom.app._load import ConfigSource, load
+from loom.app._slot import FutureSlot, failed, refused
 from loom.app._snapshot import AppSnapshot, ServerSnapshot
 from loom.catalog import Catalog, CatalogActor
 from loom.downstream import Downstream, Fleet, StartGate, Workshop
-from loom.errors import PartFailed, StartRefused, ToolCallFailed
+from loom.errors import PartFailed, StartRefused, ToolCallRefused
 from loom.events import ConfigReloaded, Event, OddOutput, RequestFailed
-from loom.protocol import Call, Fault, Payload, ServerName, SessionId, encode_string, forward_params
+from loom.protocol import Call, Fault, ServerName, SessionId, encode_string, forward_params
 from loom.transport import Backpressure, Containment, Cork, Linger
 from loom.upstream import ArgumentJudge
 
@@ -43,8 +44,10 @@ RECENT_EVENTS = 1000
 GUARDIAN_DELAY = 0.02  # seconds: while there is no guardian, nobody would clean up behind a killed loom
 _DATASETS = (
     " Large tabular results arrive as references to datasets, with schema and sample. Compute with loom_query "
-    "(DuckDB SQL, joins across servers) instead of reading rows; loom_list_datasets shows what there is. Any "
-    'argument of a tool may be {"$loom": "SELECT …"}, so that data need not be typed again.'
+    "(DuckDB SQL, joins across servers) instead of reading rows; loom_list_datasets shows what there is."
+)
+_REFERENCES = (
+    ' Any argument of a server\'s tool may be {"$loom": "SELECT …"}, so that data need not be typed again.'
 )
 _CHARS_PER_TOKEN = 4  # near enough for a budget of prose
 
@@ -214,19 +217,19 @@ class App:
         if route is None:
             fault = self.fleet.refusal(name)
             if fault is not None:
-                raise ToolCallFailed(fault.text, fault=fault)
-            raise ToolCallFailed(f"Unknown tool: {name}.", hint="`list_tools` names those there are.")
+                raise failed(fault)
+            raise ToolCallRefused(f"Unknown tool: {name}.", hint="`list_tools` names those there are.")
         hook = self.datasets.hook
         prepared = None
         if hook.has_work_before(route, arguments):
             prepared = await hook.prepare(route, arguments, EMBEDDED_SESSION)
         if isinstance(prepared, Fault):
-            raise ToolCallFailed(prepared.text, fault=prepared)
+            raise refused(prepared)
         if prepared is not None:
             arguments = prepared.arguments
         complaint = self.judge.complaint(route, arguments, strict=prepared is not None and prepared.substituted)
         if complaint is not None:
-            raise ToolCallFailed(f"{name}: {complaint}.", hint="Correct the arguments and call again.")
+            raise ToolCallRefused(f"{name}: {complaint}.", hint="Correct the arguments and call again.")
         raw = await self._forward(name, route, arguments)
         after = prepared.after if prepared is not None else None
         if not hook.wants(route, raw, after):
@@ -234,7 +237,7 @@ class App:
         return await hook.replace(route, arguments, raw, EMBEDDED_SESSION, after) or raw
 
     async def _forward(self, name: str, route: Route, arguments: bytes) -> bytes:
-        slot = _FutureSlot(name)
+        slot = FutureSlot(name)
         params, _ = forward_params({"name": b"", "arguments": arguments}, route.original)
         call = Call(slot, b"tools/call", params, EMBEDDED_SESSION)
         target = self.fleet.target(route.server)
@@ -251,13 +254,13 @@ class App:
         A result above the threshold comes as the envelope of a new dataset instead.
 
         Raises:
-            ToolCallFailed: the statement was refused or failed, or datasets are off; the message says why.
+            ToolCallRefused: the statement was refused or failed, or datasets are off; the message says why.
         """
         given = {"sql": sql} if params is None else {"sql": sql, "params": params}
         result = await self.call_tool("loom_query", given)
         text = result["content"][0]["text"]
         if result.get("isError"):
-            raise ToolCallFailed(text)
+            raise ToolCallRefused(text)
         return msgspec.json.decode(text, type=dict[str, Any])
 
     def snapshot(self) -> AppSnapshot:
@@ -344,7 +347,7 @@ class App:
         text = f"Loom joins these MCP servers: {names}. Their tools are named {how}. "
         text += "A failed call says in its text which server failed, why, and whether it may have run."
         if self.datasets.enabled:
-            text += _DATASETS
+            text += _DATASETS + (_REFERENCES if self.loaded.config.references else "")
         budget = self.loaded.config.instructions_budget * _CHARS_PER_TOKEN - len(text)
         for member in members:
             part = f"\n\n## {member.label}\n{member.instructions}" if member.instructions else ""
@@ -352,38 +355,6 @@ class App:
                 text += part
                 budget -= len(part)
         return text
-
-
-class _FutureSlot:
-    """The reply slot of an embedder's call."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._done = trio.Event()
-        self._result: bytes | None = None
-        self._failure: ToolCallFailed | None = None
-
-    def result(self, raw: Payload) -> None:
-        self._result = bytes(raw)
-        self._done.set()
-
-    def error(self, raw: Payload) -> None:
-        self._failure = ToolCallFailed(f"{self._name}: the server answered with an error.", rpc_error=bytes(raw))
-        self._done.set()
-
-    def fail(self, fault: Fault) -> None:
-        self._failure = ToolCallFailed(fault.text, fault=fault)
-        self._done.set()
-
-    def progress(self, params: bytes) -> None:
-        return
-
-    async def wait(self) -> bytes:
-        await self._done.wait()
-        if self._failure is not None:
-            raise self._failure
-        assert self._result is not None, "a slot that is done holds a result or a failure"
-        return self._result
 
 
 def _depth(env: Mapping[str, str]) -> int:

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from loom.store import Shelf
 
 _WIDEST = 60  # characters of a cell
+_SET_STORE = "a loom with store.path keeps its datasets there; name another folder with --store"
 
 
 def datasets_command(path: str, options: Mapping[str, object]) -> int:
     """List what the free files hold, and who holds the others."""
-    with _shelf(path, options) as shelf:
+    with _shelf(path, options) as (folder, shelf):
         now = time.time()
         found = shelf.datasets()
         held = [{"file": each.path.name, "pid": each.pid} for each in shelf.held]
@@ -49,7 +50,7 @@ def datasets_command(path: str, options: Mapping[str, object]) -> int:
     if entries:
         _print(_table(list(entries[0]), [list(entry.values()) for entry in entries]))
     else:
-        _print("no datasets in the files that are free")
+        _print(f"no datasets in {folder}" if shelf.count else f"no store file in {folder}: {_SET_STORE}")
     for each in shelf.held:
         _print(f"{each.path.name} is held by a running loom, pid {each.pid or 'unknown'}")
     return EXIT_OK
@@ -61,23 +62,30 @@ def query_command(path: str, options: Mapping[str, object]) -> int:
     Raises:
         StoreRefused: the statement was refused, or there is no file that has what it reads.
     """
-    with _shelf(path, options) as shelf:
-        answer = shelf.query(str(options["sql"]), clock=time.monotonic, now=time.time())
+    with _shelf(path, options) as (folder, shelf):
+        if not shelf.count:
+            raise StoreRefused(f"there is no store file in {folder}.", hint=f"{_SET_STORE.capitalize()}.")
+        file = options.get("file")
+        answer = shelf.query(
+            str(options["sql"]), clock=time.monotonic, now=time.time(), file=str(file) if file else None
+        )
         held = "".join(f" {each.path.name} is held by pid {each.pid or 'unknown'}." for each in shelf.held)
     if isinstance(answer, Refusal):
-        raise StoreRefused(f"{answer.what}.", hint=f"{answer.advice}{held}")
+        advice = answer.advice.replace("loom_list_datasets", "`loom datasets`")
+        raise StoreRefused(f"{answer.what}.", hint=f"{advice}{held}")
     if options.get("json"):
         _print(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
         return EXIT_OK
     names = [column["name"] for column in answer.columns]
     _print(_table(names, [[row[name] for name in names] for row in answer.rows]))
-    if answer.note:
-        _print(answer.note)
+    for note in (answer.note, f"from {answer.file}" if answer.others else ""):
+        if note:
+            _print(note)
     return EXIT_OK
 
 
 @contextmanager
-def _shelf(path: str, options: Mapping[str, object]) -> Generator[Shelf]:
+def _shelf(path: str, options: Mapping[str, object]) -> Generator[tuple[Path, Shelf]]:
     surroundings = Surroundings.here()
     loaded = load_config(
         Path(path) if path else None, surroundings=surroundings, discover=bool(options.get("discover"))
@@ -88,7 +96,7 @@ def _shelf(path: str, options: Mapping[str, object]) -> Generator[Shelf]:
     )
     settings = engine_settings(loaded, surroundings, temp_folder="")
     with open_shelf(settings, folder, now=time.time) as shelf:
-        yield shelf
+        yield folder, shelf
 
 
 def _print(text: str) -> None:

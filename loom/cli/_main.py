@@ -58,7 +58,9 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     def add(name: str, text: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        return commands.add_parser(name, parents=parents, help=text, allow_abbrev=False)
+        return commands.add_parser(
+            name, parents=parents, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
+        )
 
     add("serve", "serve one MCP client on stdin and stdout (the default)", where, logs)
     check = add("check", "check the configuration, start each server and say how it went", where)
@@ -68,6 +70,9 @@ def build_parser() -> argparse.ArgumentParser:
     store.add_argument("--json", action="store_true", help="print JSON instead of a table")
     add("datasets", "list the datasets in the store files that no running loom holds", where, store)
     query = add("query", "run SQL over the datasets in a store file", where, store)
+    query.add_argument(
+        "--file", metavar="NAME", help="one of the store files (default: the newest that has what the SQL reads)"
+    )
     query.add_argument("sql", metavar="SQL", help="one SELECT, in the dialect of DuckDB")
     add("schema", "print the JSON Schema of the configuration file")
     return parser

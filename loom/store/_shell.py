@@ -31,6 +31,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[dict[str, Any]]  # Any: JSON scalars and what is nested in them
     file: str
     note: str = ""
+    others: int = 0
+    """How many other files are free."""
 
 
 class Shelf:
@@ -41,16 +43,27 @@ class Shelf:
         self.held = held
         self._most_rows = most_rows
 
+    @property
+    def count(self) -> int:
+        """How many store files there are, free and held."""
+        return len(self._opened) + len(self.held)
+
     def datasets(self) -> list[tuple[str, Dataset]]:
         """Return (file, dataset), the newest file first and in it the oldest dataset first."""
         return [(store.path.name, each) for store, registry in self._opened for each in registry.datasets()]
 
-    def query(self, sql: str, *, clock: Callable[[], float], now: float) -> Answer | Refusal:
-        """Run one SELECT on the newest file that has what it reads."""
+    def query(
+        self, sql: str, *, clock: Callable[[], float], now: float, file: str | None = None
+    ) -> Answer | Refusal:
+        """Run one SELECT on the newest free file that has what it reads, or on the file of that name."""
+        free = [(store, registry) for store, registry in self._opened if file in (None, store.path.name)]
+        names = ", ".join(store.path.name for store, _ in self._opened)
         refusal = Refusal(
-            code="no_store", what="there is no store file that is free", advice="Set store.path, or name --store."
+            code="no_store",
+            what=f"there is no free store file {file}" if file else "no store file is free",
+            advice=f"Free are {names}." if names else "",
         )
-        for store, registry in self._opened:
+        for store, registry in free:
             checked = store.engine.guard.check(sql, registry.names())
             if isinstance(checked, Refusal):
                 refusal = checked
@@ -58,6 +71,9 @@ class Shelf:
                     continue
                 return checked
             return self._run(store, registry, checked, clock=clock, now=now)
+        if refusal.code == "unknown_table" and len(free) > 1:
+            advice = f"{refusal.advice} A statement reads one file; there are {names}."
+            return msgspec.structs.replace(refusal, advice=advice)
         return refusal
 
     def _run(
@@ -74,7 +90,13 @@ class Shelf:
             return refused.refusal
         store.books.log(now, checked.sql, LogEntry(checked.tables, len(selected.rows), "ok"), "shell")
         columns, rows = render_rows(selected)
-        return Answer(columns=columns, rows=rows[: self._most_rows], file=store.path.name, note=" ".join(notes))
+        return Answer(
+            columns=columns,
+            rows=rows[: self._most_rows],
+            file=store.path.name,
+            note=" ".join(notes),
+            others=len(self._opened) - 1,
+        )
 
 
 @contextmanager
