@@ -1,4 +1,4 @@
-# Everything starts from here and needs nothing but Python 3.11 or later, make and bash.
+# Everything starts from here and needs nothing but Python 3.11 or later with pip, make, bash and git.
 # Another interpreter: make PYTHON=python3.12 test
 # More for pytest:     make test PYTEST_ARGS="-k catalog -x"
 
