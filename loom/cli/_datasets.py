@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 
 from loom.app import engine_settings
 from loom.cli._exit import EXIT_OK
+from loom.cli._manners import print_out
 from loom.config import Surroundings, load_config, state_home, store_folder
 from loom.errors import StoreRefused
 from loom.store import Refusal, open_shelf
@@ -31,6 +31,7 @@ def datasets_command(path: str, options: Mapping[str, object]) -> int:
         now = time.time()
         found = shelf.datasets()
         held = [{"file": each.path.name, "pid": each.pid} for each in shelf.held]
+        unusable = [{"file": each.path.name, "why": each.why} for each in shelf.unusable]
         entries = [
             {
                 "ref": each.ref,
@@ -45,14 +46,18 @@ def datasets_command(path: str, options: Mapping[str, object]) -> int:
             for file, each in found
         ]
     if options.get("json"):
-        _print(msgspec.json.format(msgspec.json.encode({"datasets": entries, "held": held}), indent=2).decode())
+        print_out(
+            msgspec.json.format(
+                msgspec.json.encode({"datasets": entries, "held": held, "unusable": unusable}), indent=2
+            ).decode()
+        )
         return EXIT_OK
     if entries:
-        _print(_table(list(entries[0]), [list(entry.values()) for entry in entries]))
+        print_out(_table(list(entries[0]), [list(entry.values()) for entry in entries]))
     else:
-        _print(f"no datasets in {folder}" if shelf.count else f"no store file in {folder}: {_SET_STORE}")
-    for each in shelf.held:
-        _print(f"{each.path.name} is held by a running loom, pid {each.pid or 'unknown'}")
+        print_out(f"no datasets in {folder}" if shelf.count else f"no store file in {folder}: {_SET_STORE}")
+    for line in _others(shelf):
+        print_out(line)
     return EXIT_OK
 
 
@@ -69,18 +74,18 @@ def query_command(path: str, options: Mapping[str, object]) -> int:
         answer = shelf.query(
             str(options["sql"]), clock=time.monotonic, now=time.time(), file=str(file) if file else None
         )
-        held = "".join(f" {each.path.name} is held by pid {each.pid or 'unknown'}." for each in shelf.held)
+        others = "".join(f" {line}." for line in _others(shelf))
     if isinstance(answer, Refusal):
         advice = answer.advice.replace("loom_list_datasets", "`loom datasets`")
-        raise StoreRefused(f"{answer.what}.", hint=f"{advice}{held}")
+        raise StoreRefused(f"{answer.what}.", hint=f"{advice}{others}".strip())
     if options.get("json"):
-        _print(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
+        print_out(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
         return EXIT_OK
     names = [column["name"] for column in answer.columns]
-    _print(_table(names, [[row[name] for name in names] for row in answer.rows]))
+    print_out(_table(names, [[row[name] for name in names] for row in answer.rows]))
     for note in (answer.note, f"from {answer.file}" if answer.others else ""):
         if note:
-            _print(note)
+            print_out(note)
     return EXIT_OK
 
 
@@ -99,8 +104,10 @@ def _shelf(path: str, options: Mapping[str, object]) -> Generator[tuple[Path, Sh
         yield folder, shelf
 
 
-def _print(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+def _others(shelf: Shelf) -> list[str]:
+    """Say why some files are not looked at."""
+    held = [f"{each.path.name} is held by a running loom, pid {each.pid or 'unknown'}" for each in shelf.held]
+    return held + [f"{each.path.name} cannot be read: {each.why}" for each in shelf.unusable]
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:  # Any: JSON

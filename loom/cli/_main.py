@@ -132,9 +132,14 @@ def _run(command: str, path: str, options: dict[str, object]) -> int:
 
             return check_command(path, options)
         if command in ("datasets", "query"):
-            from loom.cli._datasets import datasets_command, query_command
+            from loom.cli._manners import with_shell_manners
 
-            return (datasets_command if command == "datasets" else query_command)(path, options)
+            def run() -> int:
+                from loom.cli._datasets import datasets_command, query_command
+
+                return (datasets_command if command == "datasets" else query_command)(path, options)
+
+            return with_shell_manners(run)
         with _ends_quietly():
             from loom.cli._serve import serve_command
 

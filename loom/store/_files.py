@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _PREFIX, _SUFFIX = "store-", ".duckdb"
 _MOST_FILES = 10_000
+_WHY_CHARS = 200
 _UNUSABLE = (duckdb.Error, UnknownFormat, OSError)
 _HOLDER = re.compile(r"Conflicting lock is held in .*\(PID (\d+)\)")
 
@@ -29,6 +30,13 @@ class Held(NamedTuple):
 
     path: Path
     pid: int | None
+
+
+class Unusable(NamedTuple):
+    """A file that cannot be read: damaged, of another version, or where no lock can be made for it."""
+
+    path: Path
+    why: str
 
 
 class OpenStore:
@@ -60,7 +68,10 @@ def acquire(settings: EngineSettings, folder: Path) -> OpenStore:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     holder = os.getppid()  # the worker's parent is the loom that people know
     for path in _files(folder):
-        lock = _try_lock(path, holder)
+        try:
+            lock = _try_lock(path, holder)
+        except OSError:
+            continue
         if lock is None:
             continue
         try:
@@ -113,21 +124,29 @@ def _look(path: Path) -> None:
         connection.close()
 
 
-def open_free(settings: EngineSettings, folder: Path) -> Iterator[OpenStore | Held]:
-    """Yield each file of a folder, the newest first: opened if it is free, else who holds it."""
+def open_free(settings: EngineSettings, folder: Path) -> Iterator[OpenStore | Held | Unusable]:
+    """Yield each file of a folder, the newest first: opened if it is free, else who holds it, or why it is not."""
     for path in _files(folder):
-        lock = _try_lock(path, os.getpid())
+        try:
+            lock = _try_lock(path, os.getpid())
+        except OSError as error:
+            yield Unusable(path, f"it cannot be locked: {error.strerror}")
+            continue
         if lock is None:
             yield Held(path, _holder(path))
             continue
         try:
             opened = _open(settings, path, lock)
         except _UNUSABLE as error:
-            os.close(lock)  # no store file, or one of another version: left alone
-            if found := _HOLDER.search(str(error)):
-                yield Held(path, int(found[1]))
+            os.close(lock)
+            found = _HOLDER.search(str(error))
+            yield Held(path, int(found[1])) if found else Unusable(path, _first_line(error))
             continue
         yield opened
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:_WHY_CHARS]
 
 
 def _files(folder: Path) -> list[Path]:
@@ -153,18 +172,22 @@ def _lock_path(path: Path) -> Path:
 
 
 def _try_lock(path: Path, holder: int) -> int | None:
-    """Lock a file for ``holder``; None when it is held, or when there can be no lock for it."""
-    try:
-        fd = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError:
-        return None
+    """Lock a file for ``holder``; None when it is held.
+
+    Raises:
+        OSError: there can be no lock for it.
+    """
+    fd = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(fd, 0)
         os.write(fd, b"%d\n" % holder)
-    except OSError:
+    except BlockingIOError:
         os.close(fd)
         return None
+    except OSError:
+        os.close(fd)
+        raise
     return fd
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+import threading
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from loom.store._files import Held, OpenStore, open_free
+from loom.store._files import Held, OpenStore, Unusable, open_free
 from loom.store._messages import Refusal
 from loom.store._query import Refused, render_rows, select
 from loom.store._query_log import LogEntry
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
     from loom.store._guard import Checked
     from loom.store._messages import EngineSettings
     from loom.store._model import Dataset
+    from loom.store._query import Selected
+
+
+_TICK_SECONDS = 0.02
+_MOST_TICKS = 100  # what does not heed its interrupt for so long is left to the end of the process
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,17 +43,24 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shelf:
-    """The store files of one folder that are free, opened; and who holds the others."""
+    """The store files of one folder that are free, opened; who holds the others, and which cannot be read."""
 
-    def __init__(self, opened: list[tuple[OpenStore, Registry]], held: list[Held], *, most_rows: int) -> None:
+    def __init__(
+        self,
+        opened: list[tuple[OpenStore, Registry]],
+        held: list[Held],
+        unusable: list[Unusable],
+        settings: EngineSettings,
+    ) -> None:
         self._opened = opened
         self.held = held
-        self._most_rows = most_rows
+        self.unusable = unusable
+        self._settings = settings
 
     @property
     def count(self) -> int:
-        """How many store files there are, free and held."""
-        return len(self._opened) + len(self.held)
+        """How many store files there are."""
+        return len(self._opened) + len(self.held) + len(self.unusable)
 
     def datasets(self) -> list[tuple[str, Dataset]]:
         """Return (file, dataset), the newest file first and in it the oldest dataset first."""
@@ -55,7 +69,10 @@ class Shelf:
     def query(
         self, sql: str, *, clock: Callable[[], float], now: float, file: str | None = None
     ) -> Answer | Refusal:
-        """Run one SELECT on the newest free file that has what it reads, or on the file of that name."""
+        """Run one SELECT on the newest free file that has what it reads, or on the file of that name.
+
+        An exception in this thread, such as that of Ctrl-C, interrupts the statement before it goes on.
+        """
         free = [(store, registry) for store, registry in self._opened if file in (None, store.path.name)]
         names = ", ".join(store.path.name for store, _ in self._opened)
         refusal = Refusal(
@@ -81,9 +98,11 @@ class Shelf:
     ) -> Answer | Refusal:
         registry.aliases.refresh(table for table in checked.tables if table in registry.aliases.names())
         notes = registry.use(checked.tables)
+        most = self._settings.max_query_rows
         try:
-            control = Control(float("inf"), clock)
-            selected = select(store.engine, checked, control, params=None, most_rows=self._most_rows)
+            selected = self._interruptible(
+                lambda control: select(store.engine, checked, control, params=None, most_rows=most), clock
+            )
         except Refused as refused:
             entry = LogEntry(checked.tables, outcome=refused.refusal.code)
             store.books.log(now, checked.sql, entry, "shell")
@@ -92,11 +111,39 @@ class Shelf:
         columns, rows = render_rows(selected)
         return Answer(
             columns=columns,
-            rows=rows[: self._most_rows],
+            rows=rows[:most],
             file=store.path.name,
             note=" ".join(notes),
             others=len(self._opened) - 1,
         )
+
+    def _interruptible(self, work: Callable[[Control], Selected], clock: Callable[[], float]) -> Selected:
+        """Do the work in a thread of its own: the engine keeps the one it is in from hearing of a signal."""
+        control = Control(clock() + self._settings.query_timeout, clock)
+        outcome: Future[Selected] = Future()
+        done = threading.Event()  # a join that a signal interrupts takes the thread for ended
+
+        def run() -> None:
+            try:
+                outcome.set_result(work(control))
+            except BaseException as error:  # whatever it is, the one who waits raises it
+                outcome.set_exception(error)
+            finally:
+                done.set()
+
+        threading.Thread(target=run, name="loom-shell-query", daemon=True).start()
+        try:
+            while not done.wait(_TICK_SECONDS):
+                if control.stopped:
+                    control.interrupt()
+        except BaseException:
+            control.cancelled = True
+            for _ in range(_MOST_TICKS):
+                if done.wait(_TICK_SECONDS):
+                    break
+                control.interrupt()
+            raise
+        return outcome.result()
 
 
 @contextmanager
@@ -107,10 +154,14 @@ def open_shelf(settings: EngineSettings, folder: Path, *, now: Callable[[], floa
         settings = msgspec.structs.replace(settings, temp_folder=temporary)
         opened: list[tuple[OpenStore, Registry]] = []
         held: list[Held] = []
+        unusable: list[Unusable] = []
         for each in open_free(settings, folder):
             if isinstance(each, Held):
                 held.append(each)
                 continue
+            if isinstance(each, Unusable):
+                unusable.append(each)
+                continue
             stack.callback(each.close)
             opened.append((each, Registry(each.engine, settings, now=now, books=each.books)))
-        yield Shelf(opened, held, most_rows=settings.max_query_rows)
+        yield Shelf(opened, held, unusable, settings)

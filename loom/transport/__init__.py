@@ -4,7 +4,7 @@ from loom.transport._child import ChildProcess, spawn_child
 from loom.transport._containment import Containment, GuardianActor, kill_carriers
 from loom.transport._linger import Linger
 from loom.transport._pipes import HIGH_WATER_BYTES, Cork, PipeReader, PipeWriter
-from loom.transport._pressure import Backpressure, HeldBytes
+from loom.transport._pressure import Backpressure
 from loom.transport._stdio import ProtocolStdio, open_standard_descriptors
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Containment",
     "Cork",
     "GuardianActor",
-    "HeldBytes",
     "Linger",
     "PipeReader",
     "PipeWriter",

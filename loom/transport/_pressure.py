@@ -4,46 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import trio
-
 from loom.transport._pipes import HIGH_WATER_BYTES
 
 if TYPE_CHECKING:
     from loom.transport._pipes import PipeWriter
 
 
-class HeldBytes:
-    """Bytes that are on their way through something slow, such as the store."""
-
-    def __init__(self) -> None:
-        self.queued_bytes = 0
-        self._less = trio.Event()
-
-    def add(self, size: int) -> None:
-        """Count bytes in."""
-        self.queued_bytes += size
-
-    def remove(self, size: int) -> None:
-        """Count them out."""
-        self.queued_bytes -= size
-        self._less.set()
-        self._less = trio.Event()
-
-    async def wait_below(self, limit_bytes: int) -> None:
-        """Wait until no more than ``limit_bytes`` are held."""
-        while self.queued_bytes > limit_bytes:
-            await self._less.wait()
-
-
 class Backpressure:
-    """The outgoing queues of the client side. Every downstream feeds all of them, so one gate serves all.
-
-    ``held`` counts what is not in a queue yet: results that the store looks at.
-    """
+    """The outgoing queues of the client side. Every downstream feeds all of them, so one gate serves all."""
 
     def __init__(self) -> None:
-        self.held = HeldBytes()
-        self._writers: list[PipeWriter | HeldBytes] = [self.held]
+        self._writers: list[PipeWriter] = []
 
     def add(self, writer: PipeWriter) -> None:
         """Count a client's queue in."""

@@ -19,7 +19,6 @@ from loom.protocol import (
     server_error_result,
     tool_fault_result,
 )
-from loom.transport import HeldBytes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 _BAD_SHAPE = invalid_params(
     "Invalid params: tools/call takes an object with a string `name` and object `arguments`"
 )
+MOST_HELD_BYTES = 128 * 1024 * 1024  # a result is at most half of it; a flood of them must not fill the memory
 _OBJECT, _STRING, _NULL = b"{", b'"', b"n"
 
 
@@ -51,7 +51,7 @@ class ToolCallSlot:
 
     def result(self, raw: Payload) -> None:
         hook = self._caller.hook
-        if hook is not None and hook.wants(self.route, raw, self.after):
+        if hook is not None and hook.wants(self.route, raw, self.after) and self._caller.has_room(len(raw)):
             self._caller.replace_result(self, bytes(raw))
         else:
             self.request.result(raw)
@@ -108,9 +108,8 @@ class ToolCaller:
         start_soon: Callable[[Callable[[], Awaitable[None]]], None],
         hook: CallHook | None = None,
         own_tools: Mapping[bytes, OwnTool] | None = None,
-        held: HeldBytes | None = None,
     ) -> None:
-        self._held = held or HeldBytes()
+        self._held_bytes = 0  # of results that the hook looks at
         self.session = session
         self.errors_as_results = errors_as_results
         self.hook = hook
@@ -212,6 +211,10 @@ class ToolCaller:
         if not target.submit(call, self._clock()):
             self._submit_when_ready(request, slot, target, call)
 
+    def has_room(self, size: int) -> bool:
+        """Tell whether one more result may be held for the hook; one that may not goes up as it is."""
+        return self._held_bytes + size <= MOST_HELD_BYTES
+
     def replace_result(self, slot: ToolCallSlot, raw: bytes) -> None:
         """Let the hook have a result; whatever comes of it, the client gets one, ``raw`` if nothing better."""
         hook, request = self.hook, slot.request
@@ -220,14 +223,14 @@ class ToolCaller:
 
         async def replace() -> None:
             better: bytes | None = None
-            self._held.add(len(raw))
             try:
                 better = await hook.replace(slot.route, arguments, raw, self._session_id, slot.after)
             finally:  # a bug in there must not lose the result; one that was cancelled is not open any more
-                self._held.remove(len(raw))
+                self._held_bytes -= len(raw)
                 request.result(better if better is not None else raw)
 
         if request.is_open:
+            self._held_bytes += len(raw)  # counted before it begins: a batch of results comes at once
             self._in_background(request, replace)
 
     def _submit_when_ready(self, request: Request, slot: ToolCallSlot, target: CallTarget, call: Call) -> None:

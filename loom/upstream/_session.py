@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from loom.actors import GuardedValue
     from loom.protocol import Handler, Oversized
-    from loom.transport import HeldBytes
     from loom.upstream._arguments import ArgumentJudge
     from loom.upstream._ports import CallHook, OwnTool, Servers
 
@@ -54,7 +53,6 @@ class UpstreamSession:
         on_failure: Callable[[str, Exception], None] | None = None,
         hook: CallHook | None = None,
         own_tools: Mapping[bytes, OwnTool] | None = None,
-        held: HeldBytes | None = None,
     ) -> None:
         self._servers = servers
         self._view = servers.catalog.view(session_id)
@@ -81,7 +79,6 @@ class UpstreamSession:
             start_soon=start_soon,
             hook=hook,
             own_tools=own_tools,
-            held=held,
         )
         handlers["tools/call"] = caller.handle
 

@@ -79,7 +79,6 @@ class StdioUpstream(Actor[None]):
                     on_failure=self._on_failure,
                     hook=self._hook,
                     own_tools=self._own_tools,
-                    held=self._pressure.held,
                 )
                 nursery.start_soon(writer.run)
                 nursery.start_soon(session.announce_changes, self._settle)
