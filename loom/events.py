@@ -82,6 +82,12 @@ class DatasetsLost(Event, frozen=True, tag=True, kw_only=True):
     reason: str
 
 
+class StoreFilesPassedOver(Event, frozen=True, tag=True, kw_only=True):
+    """The engine has opened a store file, and left newer ones alone that it cannot read; ``files`` says why."""
+
+    files: tuple[str, ...]
+
+
 class OddOutput(Event, frozen=True, tag=True, kw_only=True):
     """Something unusual was seen on a server's stdout; ``count`` is the total of this ``kind`` so far."""
 

@@ -34,6 +34,8 @@ _EVENT_LEVELS: dict[type[events.Event], Level] = {
     events.DeadLetter: "warning",
     events.ShutdownPhase: "debug",
     events.ConfigReloaded: "info",
+    events.DatasetsLost: "warning",
+    events.StoreFilesPassedOver: "warning",
     events.RequestFailed: "error",
 }
 _SERIOUS_OUTPUT = frozenset(

@@ -14,7 +14,7 @@ from loom.errors import StoreLost
 from loom.intercept._policy import ToolPolicy, tool_policy
 from loom.intercept._projection import Projection, carries_projection, split_projection
 from loom.intercept._redact import OMITTED, Scalar, redact_arguments
-from loom.intercept._references import find_references, substitute
+from loom.intercept._references import find_references, may_hold_references, substitute
 from loom.protocol import Payload, decode_elements, decode_members, encode_members
 from loom.store import (
     Done,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from loom.store import Op, Reply
 
 _BYTES_PER_TOKEN = 1.5  # the fewest there are: below this times the threshold, no result can reach the threshold
-_REFERENCE_MARK = b'"$loom"'
 _MOST_TAKE_SECONDS = 15.0  # a result that takes longer goes up as it is: nobody waits half a minute for less
 _MOST_VALUE_BYTES = 8 * 1024 * 1024  # of what all references of one call put into its arguments
 
@@ -90,7 +89,7 @@ class Interceptor:
     def has_work_before(self, route: Route, arguments: Payload) -> bool:
         """Tell whether a call has to be prepared; asked of every call, so it only looks at bytes."""
         raw = bytes(arguments)
-        if self._references and _REFERENCE_MARK in raw:
+        if self._references and may_hold_references(raw):
             return True
         return self._server(route.server).project and carries_projection(raw)
 
@@ -102,7 +101,7 @@ class Interceptor:
                 arguments, projection = split_projection(arguments)
             except msgspec.ValidationError as error:
                 return _refused(f"`_loom`: {error}", "It takes {sql} or {select?, limit?}.")
-        if not self._references or _REFERENCE_MARK not in arguments:
+        if not self._references or not may_hold_references(arguments):
             return Prepared(arguments, projection)
         return await self._substitute(route, arguments, session, projection)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from loom.intercept._marks import may_hold_key
 from loom.protocol import decode_members, encode_members
 from loom.store import Count  # noqa: TC001  # msgspec evaluates the annotations
 
@@ -51,7 +52,7 @@ PROJECTION_SCHEMA = msgspec.json.encode(
 
 def carries_projection(arguments: Payload) -> bool:
     """Tell whether the arguments may hold ``_loom``; cheap, and never wrong when it says no."""
-    return _MARK in bytes(arguments)
+    return may_hold_key(bytes(arguments), _MARK)
 
 
 def split_projection(arguments: bytes) -> tuple[bytes, Projection | None]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from loom.intercept._marks import may_hold_key
 from loom.protocol import decode_elements, decode_members, encode_members
 from loom.store import Count  # noqa: TC001  # msgspec evaluates the annotations
 
@@ -37,9 +38,14 @@ class _Cell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     column: str | None = None
 
 
+def may_hold_references(raw: bytes) -> bool:
+    """Tell whether there may be references; cheap, and never wrong when it says no."""
+    return may_hold_key(raw, _MARK)
+
+
 def find_references(arguments: bytes) -> tuple[Reference, ...]:
     """Return every reference in the arguments (raw JSON), in their order."""
-    if _MARK not in arguments:
+    if not may_hold_references(arguments):
         return ()
     found: list[Reference] = []
     _search(arguments, (), found)
@@ -50,7 +56,7 @@ def find_references(arguments: bytes) -> tuple[Reference, ...]:
 
 
 def _search(raw: bytes, path: Path, found: list[Reference]) -> None:
-    if _MARK not in raw:
+    if not may_hold_references(raw):
         return
     if len(path) > _MOST_DEPTH:
         # sent on as it is, a reference would reach the tool as data
@@ -91,7 +97,7 @@ def substitute(arguments: bytes, values: Mapping[Path, bytes]) -> bytes:
 def _put(raw: bytes, path: Path, values: Mapping[Path, bytes]) -> bytes:
     if path in values:
         return values[path]
-    if _MARK not in raw:
+    if not may_hold_references(raw):
         return raw
     members = decode_members(raw) if raw.lstrip()[:1] == b"{" else None
     if members is not None:

@@ -17,7 +17,7 @@ import trio
 
 from loom.actors import Actor, RestartPolicy
 from loom.errors import StoreLost
-from loom.events import DatasetsLost
+from loom.events import DatasetsLost, StoreFilesPassedOver
 from loom.store._frames import (
     Answer,
     Broken,
@@ -29,6 +29,7 @@ from loom.store._frames import (
     encode_frame,
     encode_question,
 )
+from loom.store._parts import sweep_parts
 from loom.store._store import LiveEngine
 from loom.transport import PipeReader, PipeWriter
 
@@ -71,15 +72,26 @@ class Backend(Protocol):
 class EngineRun:
     """What a backend tells of its engine."""
 
-    def __init__(self, settings: EngineSettings, store: Store, publish: Callable[[LiveEngine], None]) -> None:
+    def __init__(
+        self,
+        settings: EngineSettings,
+        store: Store,
+        publish: Callable[[LiveEngine], None],
+        emit: EventSink,
+    ) -> None:
         self.settings = settings
+        self._emit = emit
         self._store = store
         self._publish = publish
         self.live: LiveEngine | None = None
 
-    def ready(self, session: EngineSession, datasets: dict[str, int]) -> LiveEngine:
-        """The engine is open."""
+    def ready(
+        self, session: EngineSession, datasets: dict[str, int], passed_over: tuple[str, ...] = ()
+    ) -> LiveEngine:
+        """The engine is open; ``passed_over`` are the files that it could not read."""
         self._store.engine_ready(datasets)
+        if passed_over:
+            self._emit(StoreFilesPassedOver(at=trio.current_time(), files=passed_over))
         self.live = LiveEngine(session, self._store.note)
         self._publish(self.live)
         return self.live
@@ -113,7 +125,7 @@ class StoreActor(Actor[None]):
     async def _serve(self, ctx: ActorContext[None]) -> None:
         await self._store.wanted.wait()
         settings = self._settings()
-        run = self._run = EngineRun(settings, self._store, ctx.publish)
+        run = self._run = EngineRun(settings, self._store, ctx.publish, self._emit)
         try:
             await self._backend(ctx.incarnation).run(run)
         finally:
@@ -176,6 +188,7 @@ class ProcessBackend:
                 engine.live.close()
             with trio.CancelScope(shield=True):
                 await child.stop(trio.current_time() + self._stop_timeout)
+            sweep_parts(engine.settings.export_folder, pid=child.pid)
 
     async def _serve(self, engine: EngineRun, child: ChildProcess) -> None:
         assert child.stdin is not None, "a fresh child has its stdin"
@@ -208,7 +221,7 @@ class ProcessBackend:
                     if engine.live is not None:
                         engine.live.answered(message)
                 elif isinstance(message, Ready):
-                    engine.ready(session, message.datasets)
+                    engine.ready(session, message.datasets, message.passed_over)
                     self._ready.set()
                 else:
                     self._broken(message)

@@ -88,11 +88,14 @@ def export(
 def _refusal(error: OSError, folder: str) -> Refusal:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Refusal(code="disk_full", what="the disk is full; nothing was written", advice="Make room.")
-    return Refusal(
-        code="not_written",
-        what=f"nothing can be written to exportDir {folder}: {error.strerror or error}",
-        advice="Name another folder as exportDir in loom's configuration.",
-    )
+    what = f"nothing can be written to exportDir {folder}: {error.strerror or error}"
+    if error.errno == errno.EISDIR:
+        advice = "A folder has that name: give another filename, or leave `overwrite` out."
+    elif error.errno == errno.EFBIG:
+        advice = "The file would be larger than this process may write: export fewer rows."
+    else:
+        advice = "Name another folder as exportDir in loom's configuration."
+    return Refusal(code="not_written", what=what, advice=advice)
 
 
 def _write(

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from loom.store._parts import part_prefix
+
 # Control characters, marks that turn the direction of what is shown (and so hide the extension), and what some
 # file systems take for their own.
 _ILLEGAL = re.compile(
@@ -46,7 +48,7 @@ class NewFile:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder = folder
-        fd, name = tempfile.mkstemp(prefix=".loom-", suffix=".part", dir=folder)
+        fd, name = tempfile.mkstemp(prefix=part_prefix(os.getpid()), suffix=".part", dir=folder)
         self.path: Path | None = Path(name)
         self.file: BinaryIO = os.fdopen(fd, "wb")
 

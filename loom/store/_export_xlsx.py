@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from loom.store._export_text import DOUBLES, FORMULA, INTEGERS, batches, text_of
 from loom.store._naming import quote
+from loom.store._parts import part_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +82,7 @@ def write_xlsx(cursor: DuckDBPyConnection, new: NewFile, columns: Sequence[Resul
     xlsxwriter: Any = import_module("xlsxwriter")  # Any: the package has no types
     if len(columns) > _MOST_COLUMNS:
         raise SheetFull("too_many_columns", f"a sheet holds at most {_MOST_COLUMNS:,} columns")
-    with tempfile.TemporaryDirectory(prefix=".loom-", dir=new.folder) as folder:
+    with tempfile.TemporaryDirectory(prefix=part_prefix(os.getpid()), dir=new.folder) as folder:
         options = {"constant_memory": True, "tmpdir": folder}
         book: Any = xlsxwriter.Workbook(new.file, options)  # Any: as above
         sheet: _Sheet = book.add_worksheet("data")

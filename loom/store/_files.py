@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _PREFIX, _SUFFIX = "store-", ".duckdb"
 _MOST_FILES = 10_000
 _WHY_CHARS = 200
+_ODD_LOCK = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})  # something else stands where the lock should be
 _UNUSABLE = (duckdb.Error, UnknownFormat, OSError)
 _HOLDER = re.compile(r"Conflicting lock is held in .*\(PID (\d+)\)")
 
@@ -44,6 +46,8 @@ class OpenStore:
 
     def __init__(self, path: Path, lock: int, engine: Engine, books: Books) -> None:
         self.path = path
+        self.passed_over: list[Unusable] = []
+        """Newer files that could not be read."""
         self.engine = engine
         self.books = books
         self._lock = lock
@@ -67,22 +71,40 @@ def acquire(settings: EngineSettings, folder: Path) -> OpenStore:
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     holder = os.getppid()  # the worker's parent is the loom that people know
+    passed_over: list[Unusable] = []
     for path in _files(folder):
         try:
             lock = _try_lock(path, holder)
-        except OSError:
+        except OSError as error:
+            passed_over.append(_not_locked(path, error))
             continue
         if lock is None:
             continue
         try:
-            return _open(settings, path, lock)
-        except _UNUSABLE:
+            opened = _open(settings, path, lock)
+        except _UNUSABLE as error:
             os.close(lock)
+            if not _HOLDER.search(str(error)):
+                passed_over.append(Unusable(path, _first_line(error)))
+            continue
+        opened.passed_over = passed_over
+        return opened
+    opened = _make(settings, folder, holder)
+    opened.passed_over = passed_over
+    return opened
+
+
+def _make(settings: EngineSettings, folder: Path, holder: int) -> OpenStore:
     for number in range(1, _MOST_FILES):
         path = folder / f"{_PREFIX}{number:04}{_SUFFIX}"
         if path.exists():
             continue
-        lock = _try_lock(path, holder)
+        try:
+            lock = _try_lock(path, holder)
+        except OSError as error:
+            if error.errno in _ODD_LOCK:
+                continue
+            raise
         if lock is None:
             continue
         if path.exists():
@@ -130,7 +152,7 @@ def open_free(settings: EngineSettings, folder: Path) -> Iterator[OpenStore | He
         try:
             lock = _try_lock(path, os.getpid())
         except OSError as error:
-            yield Unusable(path, f"it cannot be locked: {error.strerror}")
+            yield _not_locked(path, error)
             continue
         if lock is None:
             yield Held(path, _holder(path))
@@ -143,6 +165,10 @@ def open_free(settings: EngineSettings, folder: Path) -> Iterator[OpenStore | He
             yield Held(path, int(found[1])) if found else Unusable(path, _first_line(error))
             continue
         yield opened
+
+
+def _not_locked(path: Path, error: OSError) -> Unusable:
+    return Unusable(path, f"it cannot be locked: {error.strerror}")
 
 
 def _first_line(error: Exception) -> str:

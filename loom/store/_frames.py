@@ -48,6 +48,7 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
     """The engine is sealed and has proved it. ``names`` are the datasets it found in its file."""
 
     datasets: dict[str, int]  # ref → rows
+    passed_over: tuple[str, ...] = ()  # files that cannot be read, with the reason
 
 
 class Answer(msgspec.Struct, frozen=True, tag=True):

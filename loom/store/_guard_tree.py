@@ -291,7 +291,7 @@ class Walk:
             _refuse(
                 "function_not_allowed",
                 f"the function {'.'.join(path)[:_NAME_CHARS]} is not allowed",
-                "Functions that look outside the query or change something are off.",
+                "Functions that look outside the query, change something or take memory without bound are off.",
             )
         times = size_of(name, node.get("arguments", []))
         if isinstance(times, Refusal):

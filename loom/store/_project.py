@@ -12,7 +12,7 @@ from loom.store._messages import Done, Pass, Project, Refusal, Reply
 from loom.store._model import Provenance
 from loom.store._naming import quote
 from loom.store._pure import Stopped
-from loom.store._query import Refused, bracketed, render_inline, select, too_many
+from loom.store._query import Refused, render_inline, select, too_many
 from loom.store._read import find_column
 from loom.tabular import Passed, build_columns, find_tables, open_result
 
@@ -70,10 +70,7 @@ def _projected(desk: Desk, op: Project, dataset: Dataset, control: Control, meta
     if isinstance(checked, Refusal):
         return checked
     cap = desk.settings.max_query_rows
-    # the name `result` is a CTE around the statement, which has been checked to be one SELECT
-    around = f"WITH {RESULT} AS (FROM {quote(dataset.ref)}) FROM {bracketed(checked.sql)}"
-    wrapped = type(checked)(sql=around, tables=checked.tables)
-    selected = select(desk.engine, wrapped, control, params=None, most_rows=cap)
+    selected = select(desk.engine, checked, control, params=None, most_rows=cap, views={RESULT: dataset.ref})
     if len(selected.rows) > cap:
         return too_many(cap)
     asked_for = op.limit is not None or checked.limited

@@ -34,14 +34,15 @@ class PureWork:
         Raises:
             Stopped: it was.
         """
+        thread = threading.get_ident()
         with self._lock:
-            self._thread = threading.get_ident()
+            self._thread = thread
         try:
             yield
         finally:
             with self._lock:
-                thread, self._thread = self._thread, None
-                if self._told and thread is not None:
+                self._thread = None
+                if self._told:
                     _raise_in(thread, None)  # what was sent and has not come yet must not come later
 
     def stop(self) -> None:

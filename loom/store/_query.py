@@ -16,9 +16,10 @@ from loom.store._engine import EngineBroken
 from loom.store._messages import Refusal
 from loom.store._naming import quote
 from loom.store._query_values import FIXED_BYTES, bytes_of, holds_edge, is_dated, is_fixed, is_rounded
+from loom.tabular import unique_names
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from loom.store._engine import Engine
     from loom.store._guard import Checked
@@ -63,8 +64,12 @@ class Refused(Exception):
 
 
 @contextmanager
-def reading(engine: Engine, control: Control) -> Generator[duckdb.DuckDBPyConnection]:
+def reading(
+    engine: Engine, control: Control, *, views: Mapping[str, str] | None = None
+) -> Generator[duckdb.DuckDBPyConnection]:
     """Open a read-only transaction on a cursor that ``control`` can interrupt; rolled back and closed after.
+
+    ``views`` are names that datasets have on this cursor alone: name → ref.
 
     Raises:
         Refused: the engine refused, was interrupted or ran out of memory.
@@ -74,6 +79,8 @@ def reading(engine: Engine, control: Control) -> Generator[duckdb.DuckDBPyConnec
     try:
         with control.working(cursor):
             try:
+                for name, ref in (views or {}).items():
+                    cursor.execute(f"CREATE TEMP VIEW {quote(name)} AS FROM {quote(ref)}")
                 cursor.execute("BEGIN TRANSACTION READ ONLY")
                 yield cursor
             except duckdb.Error as error:
@@ -94,14 +101,20 @@ def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def select(
-    engine: Engine, checked: Checked, control: Control, *, params: Any, most_rows: int
-) -> Selected:  # Any: JSON
+    engine: Engine,
+    checked: Checked,
+    control: Control,
+    *,
+    params: Any,  # Any: JSON
+    most_rows: int,
+    views: Mapping[str, str] | None = None,
+) -> Selected:
     """Return up to ``most_rows`` rows, and one more when there are more.
 
     Raises:
         Refused, EngineBroken: as ``reading``.
     """
-    with reading(engine, control) as cursor:
+    with reading(engine, control, views=views) as cursor:
         columns = run(cursor, checked, params)
         rows = _fetch(cursor, columns, most_rows, engine.max_query_bytes)
         dated = {n for n, column in enumerate(columns) if is_dated(column.type)}
@@ -204,21 +217,6 @@ def _is_scalar(value: Any) -> bool:  # Any: JSON
 def bracketed(sql: str) -> str:
     """Put a statement that the guard has checked into brackets, so that it can stand in FROM."""
     return f"({sql.rstrip().rstrip(';')}\n)"
-
-
-def unique_names(names: Sequence[str]) -> list[str]:
-    """Return the names with ``_2``, ``_3`` … where one came before, in whatever case."""
-    wanted = {name.casefold() for name in names}
-    taken: set[str] = set()
-    unique: list[str] = []
-    for name in names:
-        new, number = name or "unnamed", 1
-        while new.casefold() in taken or (number > 1 and new.casefold() in wanted):
-            number += 1
-            new = f"{name}_{number}"
-        taken.add(new.casefold())
-        unique.append(new)
-    return unique
 
 
 def render_rows(selected: Selected) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:  # Any: JSON

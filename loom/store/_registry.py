@@ -247,6 +247,10 @@ class Registry:
         name = ref.lower()
         return self._lost.get(name) or self._lost.get(self.aliases.last_gone(name) or "")
 
+    def restarted_at(self) -> float | None:
+        """Return when an engine last ended with all its datasets; None if none has, as far as is known."""
+        return max((lost.at for lost in self._lost.values() if lost.reason == "engine_restarted"), default=None)
+
     def use(self, tables: Iterable[str]) -> list[str]:
         """Count a use of what a query reads, and return the notes that belong to its answer."""
         views = self.aliases.names()

@@ -40,6 +40,7 @@ from loom.store._messages import (
 )
 from loom.store._model import Dataset, Lost
 from loom.store._naming import quote
+from loom.store._parts import sweep_parts
 from loom.store._query import (
     Refused,
     ResultColumn,
@@ -83,6 +84,7 @@ class Service:
             engine, books = self._open.engine, self._open.books
         else:
             engine, books = Engine.open(settings), None
+        sweep_parts(settings.export_folder, now=now())
         self._books = books
         self._settings = settings
         self._engine = engine
@@ -93,6 +95,11 @@ class Service:
     def rows_by_ref(self) -> dict[str, int]:
         """Return the datasets that were found in the file."""
         return {dataset.ref: dataset.rows for dataset in self._registry.datasets()}
+
+    def passed_over(self) -> tuple[str, ...]:
+        """Return the store files that could not be read, with the reason."""
+        found = self._open.passed_over if self._open is not None else []
+        return tuple(f"{each.path.name}: {each.why}" for each in found)
 
     def close(self) -> None:
         """Close the engine; a file is checkpointed by that."""
@@ -171,7 +178,14 @@ class Service:
         if refusal.code != "unknown_table":
             return refusal
         lost = self._registry.gone(refusal.what.rpartition(" ")[2])
-        return refusal if lost is None else self._gone(lost)
+        if lost is not None:
+            return self._gone(lost)
+        at = self._registry.restarted_at()
+        if at is None:
+            return refusal
+        ago = max(0, int(self._now() - at))
+        advice = f"{refusal.advice} All that was kept was lost {ago} s ago, when the engine had to be restarted."
+        return msgspec.structs.replace(refusal, advice=advice.strip())
 
     @contextmanager
     def _logged(self, sql: str, session: str) -> Generator[LogEntry]:

@@ -56,7 +56,7 @@ class ThreadBackend:
             fatal=lambda error: token.run_sync_soon(broke, error),
         )
         try:
-            live = engine.ready(_ThreadSession(runner, self._ended), service.rows_by_ref())
+            live = engine.ready(_ThreadSession(runner, self._ended), service.rows_by_ref(), service.passed_over())
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(live.enforce_deadlines)
                 await self._ended.wait()

@@ -76,7 +76,7 @@ class _Worker:
             self._fail(error)
         self._runner = Runner(self._service, clock=time.monotonic, done=self._send, fatal=self._fail)
         _limit_memory(settings)
-        self._send(Ready(self._service.rows_by_ref()))
+        self._send(Ready(self._service.rows_by_ref(), self._service.passed_over()))
 
     def take(self, message: ToWorker) -> None:
         if isinstance(message, Cancel):

@@ -15,6 +15,7 @@ from loom.tabular._markdown import has_delimiter_row
 from loom.tabular._text_header import judge_header, numeric_columns
 from loom.tabular._text_lines import (
     BLANKS,
+    header_names,
     is_blank,
     is_fence,
     is_half_covered,
@@ -22,7 +23,6 @@ from loom.tabular._text_lines import (
     numbered_names,
     residue_of,
     split_lines,
-    unique_names,
 )
 from loom.tabular._text_table import TextTable
 
@@ -129,7 +129,7 @@ def _table(records: Rows, lines: list[str], delimiter: str, residue: str) -> Tex
         return None
     match judge_header(first, columns):
         case "header":
-            names = unique_names(first)
+            names = header_names(first)
         case "data":
             names, rows = numbered_names(len(first)), records
         case _:

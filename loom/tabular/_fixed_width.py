@@ -19,13 +19,13 @@ from msgspec import Struct
 from loom.tabular._text_header import judge_header
 from loom.tabular._text_lines import (
     BLANKS,
+    header_names,
     is_blank,
     is_fence,
     is_half_covered,
     is_row_count,
     residue_of,
     split_lines,
-    unique_names,
 )
 from loom.tabular._text_table import TextTable
 
@@ -90,7 +90,7 @@ def _finish(text: str, names: Sequence[str], rows: list[list[str]], *, beside: S
         or not is_half_covered(text, residue)
     ):
         return None
-    return TextTable(source="text:fixed-width", names=unique_names(names), rows=rows, residue=residue)
+    return TextTable(source="text:fixed-width", names=header_names(names), rows=rows, residue=residue)
 
 
 # --- with bars -------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from loom.tabular._text_lines import (
     BLANKS,
+    header_names,
     is_blank,
     is_fence,
     is_half_covered,
     residue_of,
     split_lines,
-    unique_names,
 )
 from loom.tabular._text_table import TextTable
 
@@ -66,7 +66,7 @@ def parse_markdown(text: str) -> TextTable | None:
         or not is_half_covered(text, residue)
     ):
         return None
-    return TextTable(source="text:markdown-table", names=unique_names(names), rows=whole, residue=residue)
+    return TextTable(source="text:markdown-table", names=header_names(names), rows=whole, residue=residue)
 
 
 def _is_rule(line: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from loom.tabular._names import unique_names
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -50,24 +52,9 @@ def _weight(text: str) -> int:
     return sum(map(len, text.split()))
 
 
-def unique_names(cells: Sequence[str]) -> tuple[str, ...]:
+def header_names(cells: Sequence[str]) -> tuple[str, ...]:
     """Make names of header cells: a blank one becomes ``c<number>``, a second ``id`` becomes ``id_2``."""
-    wanted = [cell if cell.strip() else f"c{number}" for number, cell in enumerate(cells, 1)]
-    taken = set(wanted)
-    last: dict[str, int] = {}
-    names: list[str] = []
-    for name in wanted:
-        if name not in last:
-            last[name] = 1
-            names.append(name)
-            continue
-        suffix = last[name] + 1
-        while f"{name}_{suffix}" in taken:
-            suffix += 1
-        last[name] = suffix
-        names.append(f"{name}_{suffix}")
-        taken.add(names[-1])
-    return tuple(names)
+    return tuple(unique_names([cell if cell.strip() else f"c{number}" for number, cell in enumerate(cells, 1)]))
 
 
 def numbered_names(count: int) -> tuple[str, ...]:

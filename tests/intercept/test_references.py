@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loom.intercept._projection import Projection, split_projection
+from loom.intercept._projection import Projection, carries_projection, split_projection
 from loom.intercept._references import MOST_REFERENCES, Path, find_references, substitute
 
 
@@ -120,3 +120,19 @@ def test_a_reference_deeper_than_is_looked_for_is_not_sent_on_as_data():
 
 def test_the_limit_itself_is_allowed():
     assert len(find_references(json.dumps([{"$loom": "SELECT 1"}] * MOST_REFERENCES).encode())) == MOST_REFERENCES
+
+
+@pytest.mark.parametrize("key", [r"\u0024loom", r"$\u006coom", r"\u0024\u006C\u006F\u006F\u006D"])
+def test_a_reference_is_found_in_whatever_way_its_key_is_written(key: str):
+    arguments = b'{"a":[{"b":{"%b":"SELECT 1"}}],"c":"\\u00e9"}' % key.encode()
+    (found,) = find_references(arguments)
+    assert (found.path, found.sql) == (("a", 0, "b"), "SELECT 1")
+    assert json.loads(substitute(arguments, {found.path: b"7"})) == {"a": [{"b": 7}], "c": "é"}
+
+
+@pytest.mark.parametrize("key", ["_loom", r"\u005floom", r"_l\u006fom"])
+def test_a_projection_is_found_in_whatever_way_its_key_is_written(key: str):
+    arguments = b'{"%b":{"limit":1},"a":2}' % key.encode()
+    assert carries_projection(arguments)
+    rest, projection = split_projection(arguments)
+    assert (json.loads(rest), projection) == ({"a": 2}, Projection(limit=1))

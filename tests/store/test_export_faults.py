@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import stat
+import subprocess
 import tempfile
 import threading
 import time
@@ -19,6 +20,7 @@ from export_kit import KINDS, left_over, refused, write
 from loom.store import Export, Refusal
 from loom.store._export_path import NewFile, base_name
 from loom.store._export_xlsx import SheetFull, write_xlsx
+from loom.store._parts import part_prefix, sweep_parts
 from loom.store._query import ResultColumn
 from loom.store._runner import Control
 
@@ -174,3 +176,29 @@ def test_a_folder_in_the_place_of_a_file_is_refused(bench: Bench):
 )
 def test_a_name_is_made_safe_and_stays_readable(wanted: str, name: str):
     assert base_name(wanted, "csv") == name
+
+
+def test_what_a_process_left_unfinished_is_swept_when_it_is_dead(tmp_path: Path):
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    with NewFile(tmp_path) as new:
+        _sweep_around(new, tmp_path, dead.pid)
+
+
+def _sweep_around(new: NewFile, tmp_path: Path, dead: int) -> None:
+    (tmp_path / f"{part_prefix(dead)}a.part").touch()
+    (tmp_path / f"{part_prefix(dead)}folder").mkdir()
+    (tmp_path / f"{part_prefix(dead)}folder" / "sheet").touch()
+    mine, theirs = tmp_path / ".loom-notes", tmp_path / "report.csv"
+    mine.touch()
+    theirs.touch()
+    assert new.path is not None
+    kept = {mine, theirs, new.path}
+    sweep_parts(str(tmp_path), now=time.time())
+    assert len(list(tmp_path.iterdir())) == 5, "they are not an hour old yet"
+    sweep_parts(str(tmp_path), now=time.time() + 3700)
+    assert set(tmp_path.iterdir()) == kept
+    (tmp_path / f"{part_prefix(dead)}b.part").touch()
+    sweep_parts(str(tmp_path), pid=dead)
+    assert set(tmp_path.iterdir()) == kept
+    sweep_parts(str(tmp_path / "nowhere"), pid=1)

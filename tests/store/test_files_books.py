@@ -13,7 +13,7 @@ import pytest
 from registry_kit import Kit, column, some, table
 
 from loom.store import Lost
-from loom.store._files import Held, OpenStore, open_free
+from loom.store._files import Held, OpenStore, Unusable, open_free
 from loom.store._query_log import MOST_SQL, LogEntry, trim
 
 if TYPE_CHECKING:
@@ -90,12 +90,14 @@ def test_a_file_that_is_no_store_of_this_version_stays_byte_for_byte(
     assert bytes_of(folder)["store-0001.duckdb"] == before["store-0001.duckdb"]
 
 
-def _free(kit: Kit, folder: Path) -> list[OpenStore | Held]:
+def _free(kit: Kit, folder: Path) -> list[OpenStore]:
+    """Return what can be opened, closed again; the rest cannot be read."""
     found = list(open_free(kit.settings, folder))
-    for each in found:
-        if isinstance(each, OpenStore):
-            each.close()
-    return found
+    opened = [each for each in found if isinstance(each, OpenStore)]
+    for each in opened:
+        each.close()
+    assert all(each.why for each in found if isinstance(each, Unusable))
+    return opened
 
 
 def test_books_that_cannot_be_read_are_left_for_a_new_file(opened):

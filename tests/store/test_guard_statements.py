@@ -171,6 +171,7 @@ REFUSED = {
         "SELECT * FROM read_blob('/etc/passwd')",
         "SELECT * FROM glob('/*')",
         "SELECT * FROM parquet_metadata('x')",
+        "SELECT reservoir_quantile(range, 0.5, 1000000000) FROM range(10)",
         "SELECT * FROM duckdb_settings()",
         "SELECT * FROM duckdb_secrets()",
         "FROM query('SELECT 1')",
@@ -240,7 +241,8 @@ def test_the_functions_that_are_off_are_these(engine: Engine):
         "current_connection_id", "current_query", "current_query_id", "current_setting", "current_transaction_id",
         "currval", "format_type", "get_block_size", "getenv", "getvariable", "json_execute_serialized_sql",
         "json_serialize_plan", "nextval", "parse_duckdb_log_message", "pg_get_constraintdef", "pg_get_viewdef",
-        "pg_sleep", "set_config", "setseed", "setval", "sleep", "sleep_ms", "stats", "vector_type", "write_log",
+        "pg_sleep", "reservoir_quantile", "set_config", "setseed", "setval", "sleep", "sleep_ms", "stats",
+        "vector_type", "write_log",
     ]  # fmt: skip
 
 

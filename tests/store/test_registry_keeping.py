@@ -44,6 +44,9 @@ def test_names_count_up_and_are_never_given_twice(benches):
     b.done(Drop(ref=first))
     assert [first, b.take(rows(100))["ref"]] == ["ds_shop_orders_8", "ds_shop_orders_9"]
     assert b.refused(Query(sql="SELECT * FROM ds_shop_orders_7")).code == "engine_restarted"
+    by_alias = b.refused(Query(sql="SELECT * FROM crm_people"))
+    assert by_alias.code == "unknown_table"
+    assert "engine had to be restarted" in by_alias.advice
 
 
 def test_an_alias_never_hides_a_dataset(bench):

@@ -307,6 +307,14 @@ def test_a_wrong_column_of_a_projection_is_answered_with_those_of_the_result(ben
     assert "loom_describe" not in refusal.advice
 
 
+def test_a_projection_has_the_columns_that_a_query_would_have(bench):
+    result = result_of(json.dumps(rows(400)))
+    assert list(bench.done(project(result, select=("id", "ID"), limit=1))["rows"][0]) == ["id", "id_2"]
+    sql = "WITH first AS (FROM result LIMIT 1) SELECT id, id, name FROM first"
+    assert bench.done(project(result, sql=sql))["rows"] == [{"id": 0, "id_2": 0, "name": "customer 0"}]
+    assert bench.done(project(result, sql="DESCRIBE result"))["rowCount"] == 4
+
+
 def test_a_projection_that_is_still_a_flood_becomes_a_dataset(bench):
     result = result_of(json.dumps(rows(4000)))
     answer = bench.done(project(result, sql="SELECT * FROM result WHERE id >= 1000"))
