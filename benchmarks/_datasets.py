@@ -6,17 +6,19 @@ import json
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
 import loom
 from loom.store import Done, Export, Provenance, Query, Take
+from loom.tabular import estimate_tokens_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from loom.store import Op
+    from loom.store._store import LiveEngine
 
 Row = tuple[str, str, str, str]
 FLAT_ROWS, NESTED_ROWS = 320_000, 250_000  # about 50 MB of JSON each
@@ -63,7 +65,53 @@ async def _measure(folder: Path) -> list[Row]:
             await ask(Export(format=kind, ref=ref))
             seconds = time.perf_counter() - started_at
             rows.append(_row(f"export of 100,000 x 10 as {kind}", seconds * 1000, "ms", 400))
+        envelope = await ask(_take(_six_columns(48_000)))
+        tokens = estimate_tokens_bytes(envelope.texts[0])
+        rows.append(_row("envelope of 48,000 tokens in six columns", tokens, "≈tokens", 2100))
+        rows += await _beside_hanging_queries(app, ask)
     return rows
+
+
+async def _beside_hanging_queries(app: loom.App, ask: Callable[[Op], Awaitable[Done]]) -> list[Row]:
+    """Time a small query beside three that hang, and the end of those after they are cancelled; worst of ten."""
+    waits: list[float] = []
+    ends: list[float] = []
+    for _ in range(10):
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(ask, Query(sql=_ENDLESS))
+            await trio.sleep(0.2)
+            started_at = time.perf_counter()
+            await ask(Query(sql="SELECT 1"))
+            waits.append(time.perf_counter() - started_at)
+            nursery.cancel_scope.cancel()
+        cancelled_at = time.perf_counter()
+        while _at_work(app):  # noqa: ASYNC110  # nothing tells of it
+            await trio.sleep(0.001)
+        ends.append(time.perf_counter() - cancelled_at)
+    return [
+        _row("SELECT 1 beside three queries that hang, worst of 10", max(waits) * 1000, "ms", 200),
+        _row("until three cancelled queries are gone, worst of 10", max(ends) * 1000, "ms", 300),
+    ]
+
+
+def _at_work(app: loom.App) -> int:
+    ref = app.datasets.store.ref
+    assert ref is not None, "the store is in the tree"
+    live = cast("LiveEngine | None", ref.live)
+    assert live is not None, "the engine has answered"
+    return live.at_work
+
+
+def _six_columns(tokens: int) -> list[dict[str, Any]]:
+    rows = _flat(20_000)
+    for row in rows:
+        del row["note"], row["key"]
+    each = estimate_tokens_bytes(json.dumps(rows[:1000], separators=(",", ":")).encode()) / 1000
+    return rows[: int(tokens / each)]
+
+
+_ENDLESS = "SELECT count(*) FROM range(100000000) a, range(100000) b"
 
 
 _WIDE = (
