@@ -24,7 +24,7 @@ from loom.downstream._server import LiveSession
 from loom.downstream._stderr import Redactor, StderrRing
 from loom.errors import HandshakeRefused, ServerExited, ServerUnresponsive
 from loom.protocol import ClientSession, Fault, LineFramer
-from loom.transport import PipeReader, PipeWriter
+from loom.transport import PipeReader, PipeWriter, ServerPressure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,6 +49,7 @@ class DownstreamActor(Actor[None]):
         self._downstream = downstream
         self._config = downstream.config
         self._shop = workshop
+        self._pressure = ServerPressure(workshop.pressure, downstream.held)
         self._redactor = Redactor()
         self._stderr = StderrRing(self._redactor)
         self._list_changed = trio.Event()
@@ -216,7 +217,7 @@ class DownstreamActor(Actor[None]):
             for line in feed(chunk):
                 receive(line, now)
 
-        await PipeReader(child.stdout, self._shop.cork).run(take, self._shop.pressure)
+        await PipeReader(child.stdout, self._shop.cork).run(take, self._pressure)
         rest = framer.finish()
         if rest is not None:
             receive(rest, trio.current_time())
@@ -284,8 +285,8 @@ class DownstreamActor(Actor[None]):
                 silent_pings, self._unresponsive = 0, False
                 await trio.sleep_until(due)
                 continue
-            if not self._shop.pressure.open():
-                await self._shop.pressure.wait_open()
+            if not self._pressure.open():
+                await self._pressure.wait_open()
                 self._last_byte_at = trio.current_time()
                 continue
             was_suspect = session.suspect

@@ -15,7 +15,7 @@ import trio
 from loom.actors import ChildState
 from loom.errors import ActorUnavailable
 from loom.protocol import MAX_QUEUED_CALLS, Call, ClientSession, Fault, FaultCode, ServerName
-from loom.transport import HIGH_WATER_BYTES, PipeWriter
+from loom.transport import HIGH_WATER_BYTES, HeldBytes, PipeWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +53,8 @@ class Downstream:
         """Set from the death of an incarnation until all of it is swept up; calls fail at once with it."""
         self.last_stderr: str | None = None
         """The last line that the last incarnation wrote to stderr; for people who ask, never for a log."""
+        self.held = HeldBytes()
+        """Its results that are not yet on their way to a client; it is read no further while they are many."""
         self.ready_after: float | None = None
         """Seconds from spawn to ready of the last start."""
         self._wake = wake

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _BAD_SHAPE = invalid_params(
     "Invalid params: tools/call takes an object with a string `name` and object `arguments`"
 )
-MOST_HELD_BYTES = 128 * 1024 * 1024  # a result is at most half of it; a flood of them must not fill the memory
 _OBJECT, _STRING, _NULL = b"{", b'"', b"n"
 
 
@@ -51,7 +50,7 @@ class ToolCallSlot:
 
     def result(self, raw: Payload) -> None:
         hook = self._caller.hook
-        if hook is not None and hook.wants(self.route, raw, self.after) and self._caller.has_room(len(raw)):
+        if hook is not None and hook.wants(self.route, raw, self.after):
             self._caller.replace_result(self, bytes(raw))
         else:
             self.request.result(raw)
@@ -109,7 +108,6 @@ class ToolCaller:
         hook: CallHook | None = None,
         own_tools: Mapping[bytes, OwnTool] | None = None,
     ) -> None:
-        self._held_bytes = 0  # of results that the hook looks at
         self.session = session
         self.errors_as_results = errors_as_results
         self.hook = hook
@@ -211,13 +209,9 @@ class ToolCaller:
         if not target.submit(call, self._clock()):
             self._submit_when_ready(request, slot, target, call)
 
-    def has_room(self, size: int) -> bool:
-        """Tell whether one more result may be held for the hook; one that may not goes up as it is."""
-        return self._held_bytes + size <= MOST_HELD_BYTES
-
     def replace_result(self, slot: ToolCallSlot, raw: bytes) -> None:
         """Let the hook have a result; whatever comes of it, the client gets one, ``raw`` if nothing better."""
-        hook, request = self.hook, slot.request
+        hook, request, held = self.hook, slot.request, slot.target.held
         assert hook is not None, "only a hook wants a result"
         arguments = slot.arguments()
 
@@ -226,11 +220,11 @@ class ToolCaller:
             try:
                 better = await hook.replace(slot.route, arguments, raw, self._session_id, slot.after)
             finally:  # a bug in there must not lose the result; one that was cancelled is not open any more
-                self._held_bytes -= len(raw)
+                held.remove(len(raw))
                 request.result(better if better is not None else raw)
 
         if request.is_open:
-            self._held_bytes += len(raw)  # counted before it begins: a batch of results comes at once
+            held.add(len(raw))  # counted before it begins: a batch of results comes at once
             self._in_background(request, replace)
 
     def _submit_when_ready(self, request: Request, slot: ToolCallSlot, target: CallTarget, call: Call) -> None:

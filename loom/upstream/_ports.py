@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from loom.catalog import Catalog, Route
     from loom.protocol import Call, Fault, Payload, ServerName
+    from loom.transport import HeldBytes
 
 OwnTool: TypeAlias = Callable[[bytes | None, str], Awaitable[bytes]]
 """A tool of loom's own: (raw arguments, session) → raw result of the call."""
@@ -53,6 +54,11 @@ class CallTarget(Protocol):
     @property
     def repeats(self) -> bool:
         """Whether calls that its death has cut off may be repeated once, if the tool says it does no harm."""
+        ...
+
+    @property
+    def held(self) -> HeldBytes:
+        """Its results that the hook looks at."""
         ...
 
     def submit(self, call: Call, now: float) -> bool: ...

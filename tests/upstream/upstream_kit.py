@@ -11,6 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from loom.catalog import Catalog, parse_tools_page
 from loom.protocol import Call, ClientSession, Fault, ServerName, SessionId
+from loom.transport import HeldBytes
 from loom.upstream import ArgumentJudge, UpstreamSession
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Target:
     def __init__(self, name: str, *, ready: bool = True, repeats: bool = False) -> None:
         self.label = f"{name} (label)"
         self.repeats = repeats
+        self.held = HeldBytes()
         self.lines: list[bytes] = []
         self.session = ClientSession(name, self.lines.append)
         self.ready = trio.Event()
