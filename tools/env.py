@@ -482,21 +482,29 @@ def main(arguments: Sequence[str]) -> int:
     runner.add_argument("name")
     runner.add_argument("arguments", nargs=argparse.REMAINDER)
     wanted = parser.parse_args(arguments)
-    try:
+
+    def work() -> int:
         if wanted.command == "paths":
             print(json.dumps(paths(), indent=2))
-        elif wanted.command == "run":
+            return 0
+        if wanted.command == "run":
             become(wanted.name, wanted.arguments)
-        else:
-            with only_run():
-                return make_all(GROUPS if wanted.command == "all" else [wanted.command])
+        with only_run():
+            return make_all(GROUPS if wanted.command == "all" else [wanted.command])
+
+    return exit_code("env", work)
+
+
+def exit_code(name: str, work: Callable[[], int]) -> int:
+    """Do the work of a command; what keeps it from being done is said in one line."""
+    try:
+        return work()
     except (EnvError, OSError) as error:
-        say(f"env: {error}")
+        say(f"{name}: {error}")
         return 1
     except KeyboardInterrupt:
-        say("env: interrupted; what was half made will be made again")
+        say(f"{name}: interrupted; what was half made will be made again")
         return 130
-    return 0
 
 
 if __name__ == "__main__":

@@ -21,14 +21,13 @@ from env import (
     LOGS,
     REQUIREMENTS,
     ROOT,
-    EnvError,
+    exit_code,
     make_node,
     make_python,
     node_program,
     npm_program,
     only_run,
     run,
-    say,
 )
 
 if TYPE_CHECKING:
@@ -92,16 +91,13 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lock.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--upgrade", action="store_true")
     wanted = parser.parse_args(arguments)
-    try:
+
+    def work() -> int:
         with only_run():
             make_locks(upgrade=wanted.upgrade)
-    except (EnvError, OSError) as error:
-        say(f"lock: {error}")
-        return 1
-    except KeyboardInterrupt:
-        say("lock: interrupted; locks that were made are whole")
-        return 130
-    return 0
+        return 0
+
+    return exit_code("lock", work)
 
 
 if __name__ == "__main__":

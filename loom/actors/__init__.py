@@ -23,6 +23,7 @@ from loom.actors._spec import ChildSpec
 from loom.actors._state import TRANSITIONS, ChildState, ChildStatus, render_transitions
 from loom.actors._supervisor import Supervisor
 from loom.actors._tree import TreeHandle, open_tree
+from loom.actors._trio_util import wait_all, wait_any
 
 __all__ = [
     "CLEANUP_LIMIT",
@@ -50,5 +51,7 @@ __all__ = [
     "decide",
     "open_tree",
     "render_transitions",
+    "wait_all",
+    "wait_any",
     "warn_unreachable_window",
 ]

@@ -53,7 +53,7 @@ class Actor(Generic[M]):
 
     async def handle(self, message: M) -> object:
         """Answer one message. Raising ends the incarnation; return ``Refused`` to fail only the ask."""
-        raise NotImplementedError(f"{type(self).__name__} handles no messages")  # only reached by a message
+        raise TypeError(f"{type(self).__name__} handles no messages")
 
     async def on_stop(self) -> None:
         """Release what ``on_start`` acquired, as far as it got. Shielded up to ``ctx.cleanup_deadline``."""

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import trio
-from trio_util import wait_all, wait_any  # type: ignore[import-untyped]  # trio-util 0.8 has no py.typed
 
-from loom.actors import Actor
+from loom.actors import Actor, wait_all, wait_any
 from loom.catalog import select_tools
 from loom.downstream._handshake import Greeting, ask_server, greet, list_tools
 from loom.downstream._resolve import own_values, resolve

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
-from trio_util import wait_any  # type: ignore[import-untyped]  # trio-util 0.8 has no py.typed
 
+from loom.actors import wait_any
 from loom.config import (
     ResolvedServer,
     UnresolvedVariable,

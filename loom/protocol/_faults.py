@@ -35,7 +35,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """
 
     server: str
-    code: FaultCode | str
+    code: str
     outcome: Outcome
     state: str | None = None
     attempt: int | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from loom.store._export_columnar import columnar_terms, needs_pyarrow, write_columnar
+from loom.store._export_columnar import NoForm, columnar_terms, needs_pyarrow, write_columnar
 from loom.store._export_path import NewFile, base_name
 from loom.store._export_text import csv_header, csv_row, json_row, write_lines
 from loom.store._export_xlsx import SheetFull, sheet_row, write_xlsx
@@ -76,7 +76,7 @@ def export(
         )
     except SheetFull as full:
         return Refusal(code=full.code, what=full.what, advice="Export csv or parquet.")
-    except NotImplementedError as error:
+    except NoForm as error:
         return Refusal(
             code="unsupported_type", what=f"{kind} cannot hold it: {error}", advice="Export csv or json."
         )

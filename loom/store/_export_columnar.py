@@ -77,23 +77,30 @@ def _term(cursor: DuckDBPyConnection, column: ResultColumn, *, as_text: bool) ->
     return f"CAST({name} AS DECIMAL({_MOST_DIGITS},0)) AS {name}" if column.type in _HUGE else name
 
 
+class NoForm(Exception):
+    """The format cannot hold a type; says which."""
+
+
 def write_columnar(cursor: DuckDBPyConnection, statement: str, out: BinaryIO, *, parquet: bool) -> int:
     """Write the result of a statement; return its rows.
 
     Raises:
         duckdb.Error: the scan failed.
         OSError: the file cannot be written.
-        NotImplementedError: the format has no form for a type.
+        NoForm: the format has none for a type.
     """
     pa: Any = import_module("pyarrow")  # Any: the package has no types
     pq: Any = import_module("pyarrow.parquet")  # Any: as above
     reader: Any = cast("Any", cursor.sql(statement)).to_arrow_reader(_BATCH)  # Any: as above
     rows = 0
-    writer: Any = pq.ParquetWriter(out, reader.schema) if parquet else pa.ipc.new_file(out, reader.schema)
-    with writer:
-        for batch in _batches(reader, pa.ArrowException):
-            writer.write_batch(batch)
-            rows += batch.num_rows
+    try:
+        writer: Any = pq.ParquetWriter(out, reader.schema) if parquet else pa.ipc.new_file(out, reader.schema)
+        with writer:
+            for batch in _batches(reader, pa.ArrowException):
+                writer.write_batch(batch)
+                rows += batch.num_rows
+    except pa.ArrowNotImplementedError as error:
+        raise NoForm(str(error)) from error
     return rows
 
 

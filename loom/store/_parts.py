@@ -34,7 +34,7 @@ def _lives(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        return True
+        pass  # another user's, or no number of a process: not ours to judge
     return True
 
 

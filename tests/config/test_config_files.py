@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import pytest
 
 from loom.config import ConfigError, load_config
@@ -155,11 +152,10 @@ def test_a_folder_is_no_file(machine):
         load_config(machine.cwd, surroundings=machine.surroundings)
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may read everything")
 def test_an_unreadable_file_says_so(machine):
-    path = machine.write(ONE)
-    path.chmod(0)
-    with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
+    path = machine.cwd / "unreadable.json"
+    path.symlink_to("/proc/self/mem")  # nobody can read its first byte, not even root
+    with pytest.raises(ConfigError, match="cannot be read: Input/output error"):
         load_config(path, surroundings=machine.surroundings)
 
 
@@ -212,11 +208,11 @@ def test_an_empty_yaml_or_toml_file_is_an_empty_configuration(machine, name):
     assert machine.load("# nothing\n", name).config.servers == ()
 
 
-@pytest.mark.parametrize("name", ["c.json", "c.yaml"])
-@pytest.mark.parametrize("text", ["[]", "1", '"a"', "null", "true"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("c.json", "null"), *((name, text) for name in ("c.json", "c.yaml") for text in ("[]", "1", '"a"', "true"))],
+)
 def test_a_file_that_is_no_object_is_refused(machine, name, text):
-    if name == "c.yaml" and text == "null":
-        pytest.skip("an empty YAML document")
     assert machine.problems(text, name)[""].rule == "type"
 
 

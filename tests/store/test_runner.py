@@ -108,28 +108,6 @@ def test_reads_run_side_by_side_and_the_one_too_many_waits(bench):
     assert {b.next().number for _ in range(MOST_READERS + 1)} == set(range(MOST_READERS + 1))
 
 
-def test_a_read_that_finds_no_place_in_its_time_says_so(bench):
-    gate = threading.Event()
-
-    def execute(op: Op, control: Control) -> Reply:
-        gate.wait(WAIT)
-        return DONE
-
-    b = bench(execute)
-    for number in range(MOST_READERS):
-        b.runner.submit(number, Query(sql=""), WAIT)
-    b.runner.submit(99, Query(sql=""), 0.01)
-    time.sleep(0.05)
-    gate.set()
-    replies = {}
-    for _ in range(MOST_READERS + 1):
-        answer = b.next()
-        replies[answer.number] = answer.reply
-    late = replies[99]
-    assert isinstance(late, Refusal)
-    assert late.code == "busy"
-
-
 def test_a_write_does_not_hold_up_reads(bench):
     gate = threading.Event()
 
