@@ -196,11 +196,11 @@ class Interceptor:
             select=projection.select,
             limit=projection.limit,
         )
+        reply: Reply
         try:
             reply = await self._store.ask(op, timeout=self._timeout)
-        except StoreLost:
-            self._on_pass("store_lost")
-            return None
+        except StoreLost as error:
+            reply = lost_refusal(error)
         if isinstance(reply, Done):
             return tool_result(reply)
         self._on_pass(reply.reason if isinstance(reply, Pass) else reply.code)

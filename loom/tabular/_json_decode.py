@@ -71,8 +71,8 @@ def _without_collector(size: int) -> Generator[None]:
     if size < _LARGE or not gc.isenabled():
         yield
         return
-    gc.disable()
     try:
+        gc.disable()  # inside: this code may be ended between any two of its instructions
         yield
     finally:
         gc.enable()

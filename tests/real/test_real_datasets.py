@@ -233,6 +233,20 @@ def test_a_projection_is_applied_before_a_result_goes_up(started):
     assert refused(loom, "shop_echo", text=body, _loom={"sql": "SELECT 1", "limit": 1})[0] == "invalid_arguments"
 
 
+def test_a_projection_that_dies_with_the_engine_says_so_beside_the_whole_result(started):
+    loom = started(servers={"shop": peer("name=shop", project=True), "crm": peer("name=crm")})
+    take(loom, rows(300), "crm_echo")
+    worker = the_worker(loom)
+    os.kill(worker, signal.SIGSTOP)
+    body = json.dumps(rows(400))
+    request = loom.begin_call("shop_echo", text=body, _loom={"limit": 1})
+    loom.call("crm_echo", text="meanwhile")
+    end(worker)
+    result = loom.answer(request)["result"]
+    assert text(result) == body
+    assert "`_loom` was not applied: the engine" in result["content"][1]["text"]
+
+
 def test_arguments_are_redacted_and_those_of_a_denied_tool_are_nowhere(started, tmp_path: Path):
     secret, private = "sk-live-abcdefghijklmnop1234", "zq81-private-words"
     loom = started(

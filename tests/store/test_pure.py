@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -9,6 +10,7 @@ import time
 import pytest
 
 from loom.store._pure import PureWork, Stopped
+from loom.tabular import decode_exactly
 
 WAIT = 10.0
 
@@ -81,3 +83,20 @@ def test_an_end_that_comes_late_never_reaches_what_stands_behind_the_section():
 def test_an_error_of_the_code_itself_comes_through():
     with pytest.raises(ZeroDivisionError), PureWork().section():
         _ = 1 / 0
+
+
+def test_the_collector_is_on_again_wherever_the_code_was_ended():
+    """Decoding turns it off meanwhile; here it is ended at once, and a little later each time."""
+    document = b"[" + b",".join([b'{"a":1}'] * 20_000) + b"]"  # long enough for the collector to be in the way
+    for turn in range(400):
+        work = PureWork()
+        timer = threading.Timer(turn * 5e-6, work.stop)
+        timer.start()
+        try:
+            with work.section():
+                for _ in range(3):
+                    decode_exactly(document)
+        except Stopped:
+            pass
+        assert gc.isenabled()
+        timer.join()
