@@ -6,6 +6,7 @@ result passes. Runs on the writer thread, outside the write lock until there is 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from loom.store._desk import Desk
     from loom.store._model import Dataset
     from loom.store._runner import Control
-    from loom.tabular import ResultView, Table
+    from loom.tabular import ResultView
 
 
 MOST_TABLES = 200  # of one result: each is a dataset of its own, and more are no help to anybody
@@ -44,8 +45,7 @@ def take(desk: Desk, op: Take, control: Control) -> Reply:
 
 
 def _take(desk: Desk, op: Take, control: Control) -> Reply:
-    with control.pure():
-        view = open_result(op.result)
+    view = control.pure(partial(open_result, op.result))
     if isinstance(view, Passed):
         linked = link_large_blocks(op, desk.settings) if view.reason == "not_text" else None
         return Done(texts=(), result=linked) if linked is not None else Pass(view.reason)
@@ -66,18 +66,10 @@ def limits_of(desk: Desk) -> Limits:
 
 def _take_tables(desk: Desk, op: Take, control: Control, view: ResultView, tokens: int) -> Reply:
     limits = limits_of(desk)
-    with control.pure():
-        found = find_tables(view, limits)
-        if isinstance(found, Passed):
-            return Pass(found.reason)
-        if len(found.tables) > MOST_TABLES:
-            return Pass("too_many_tables")
-        typed: list[tuple[Table, Columns]] = []
-        for table in found.tables:
-            columns = build_columns(table, limits)
-            if isinstance(columns, Passed):
-                return Pass(columns.reason)
-            typed.append((table, columns))
+    typed_tables = control.pure(partial(_typed, view, limits))
+    if isinstance(typed_tables, Passed):
+        return Pass(typed_tables.reason)
+    found, typed = typed_tables
     if control.stopped:
         return Pass("out_of_time")
     made: list[Dataset] = []
@@ -93,6 +85,22 @@ def _take_tables(desk: Desk, op: Take, control: Control, view: ResultView, token
             desk.forget(dataset.ref)
 
 
+def _typed(view: ResultView, limits: Limits) -> tuple[Found, list[Columns]] | Passed:
+    """Find the tables of a result and type their columns, all or none."""
+    found = find_tables(view, limits)
+    if isinstance(found, Passed):
+        return found
+    if len(found.tables) > MOST_TABLES:
+        return Passed("too_many_tables")
+    typed: list[Columns] = []
+    for table in found.tables:
+        columns = build_columns(table, limits)
+        if isinstance(columns, Passed):
+            return columns
+        typed.append(columns)
+    return found, typed
+
+
 def _noted(done: Done, made: list[Dataset], control: Control) -> Done:
     for dataset in made:
         control.made[dataset.ref] = dataset.rows
@@ -104,12 +112,12 @@ def _ingest(
     op: Take,
     control: Control,
     found: Found,
-    typed: list[tuple[Table, Columns]],
+    typed: list[Columns],
     tokens: int,
     made: list[Dataset],
 ) -> Done | Pass:
     """Write all tables; ``made`` is filled as it goes, for whoever has to take it back."""
-    for number, (_, columns) in enumerate(typed):
+    for number, columns in enumerate(typed):
         if control.stopped:
             return Pass("out_of_time")
         main = number == 0

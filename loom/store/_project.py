@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from loom.store._desk import Desk
     from loom.store._model import Dataset
     from loom.store._runner import Control
+    from loom.tabular import Columns, Limits
 
 RESULT = "result"
 _COLUMNS_NAMED = 40
@@ -28,29 +30,35 @@ _COLUMNS_NAMED = 40
 def project(desk: Desk, op: Project, control: Control) -> Reply:
     """Answer with the projection of a result; pass or refuse, and the result goes up whole with a note."""
     try:
-        with control.pure():
-            view = open_result(op.result)
-            if isinstance(view, Passed):
-                return Pass(view.reason)
-            found = find_tables(view, limits_of(desk))
-            if isinstance(found, Passed):
-                return Pass(found.reason)
-            columns = build_columns(found.tables[0], limits_of(desk))
-            if isinstance(columns, Passed):
-                return Pass(columns.reason)
+        found = control.pure(partial(_main_table, op.result, limits_of(desk)))
     except Stopped:
         return Pass("out_of_time")
+    if isinstance(found, Passed):
+        return Pass(found.reason)
+    columns, meta = found
     nobody = Provenance(server="loom", tool="project", created_at="")
     dataset = desk.registry.add_table(columns, provenance=nobody)
     if isinstance(dataset, Refusal):
         return dataset
     try:
-        reply = _projected(desk, op, dataset, control, view.meta)
+        reply = _projected(desk, op, dataset, control, meta)
     except Refused as refused:
         reply = refused.refusal
     finally:
         desk.forget(dataset.ref)
     return _as_result(reply, dataset) if isinstance(reply, Refusal) else reply
+
+
+def _main_table(result: bytes, limits: Limits) -> tuple[Columns, bytes | None] | Passed:
+    """Return the main table of a result, typed, and the result's ``_meta``."""
+    view = open_result(result)
+    if isinstance(view, Passed):
+        return view
+    found = find_tables(view, limits)
+    if isinstance(found, Passed):
+        return found
+    columns = build_columns(found.tables[0], limits)
+    return columns if isinstance(columns, Passed) else (columns, view.meta)
 
 
 def _as_result(refusal: Refusal, dataset: Dataset) -> Refusal:

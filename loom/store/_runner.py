@@ -13,17 +13,18 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from loom.store._frames import Answer
 from loom.store._messages import Drop, Materialize, Op, Refusal, Reply, Take
-from loom.store._pure import PureWork
+from loom.store._pure import PureWork, Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from contextlib import AbstractContextManager
 
     from loom.store._model import Lost
+
+T = TypeVar("T")
 
 MOST_READERS = 16
 _TICK_SECONDS = 0.02
@@ -53,7 +54,7 @@ class Control:
         self.made: dict[str, int] = {}
         self.gone: list[Lost] = []
         self._cursors: list[Interruptible] = []
-        self._pure = PureWork()
+        self._pure = PureWork(clock)
 
     @property
     def stopped(self) -> bool:
@@ -69,13 +70,13 @@ class Control:
         finally:
             self._cursors.remove(cursor)
 
-    def pure(self) -> AbstractContextManager[None]:
-        """Let a block of Python code that holds nothing be ended when this question has to end.
+    def pure(self, work: Callable[[], T]) -> T:
+        """Do a piece of Python work that holds nothing, and that is ended when this question has to end.
 
         Raises:
             Stopped: it was.
         """
-        return self._pure.section()
+        return self._pure.run(work)
 
     def interrupt(self) -> None:
         """Interrupt all that is at work."""
@@ -174,6 +175,8 @@ class Runner:
     def _work(self, number: int, op: Op, control: Control) -> None:
         try:
             reply = _too_late(op, control) if control.stopped else self._executor.execute(op, control)
+        except Stopped:  # nobody handled it: the question ends, and not the thread
+            reply = Refusal(code="interrupted", what="it took longer than it may")
         except Exception as error:  # whatever it was, the one who asked and the owner must hear of it
             self._fatal(error)
             reply = Refusal(code="engine_broken", what="the engine broke during this request", advice="Try again.")

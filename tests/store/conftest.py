@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,3 +47,12 @@ def kits(tmp_path: Path) -> Iterator[Callable[..., Kit]]:
     yield make
     for kit in made:
         kit.close()
+
+
+@pytest.fixture
+def no_callbacks() -> Iterator[None]:
+    """Take out the collector's callbacks: those of the test tools swallow stops, and complain of it."""
+    before = gc.callbacks[:]
+    gc.callbacks.clear()
+    yield
+    gc.callbacks[:] = before

@@ -212,7 +212,7 @@ def test_no_limit_means_that_text_goes_up_whatever_its_size(benches):
 
 
 @pytest.mark.parametrize("op", [take_of, project])
-def test_a_result_that_takes_too_long_is_let_go_wherever_it_stands(bench, op: Any):
+def test_a_result_that_takes_too_long_is_let_go_wherever_it_stands(bench, no_callbacks, op: Any):
     """A parser of ours in the middle of a long text, ended by the clock."""
     text = "| a | b | c |\n|---|---|---|\n" + "| 1 | `a|b` | x\\|y |\n" * 400_000
     began = time.monotonic()
